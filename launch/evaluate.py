@@ -37,6 +37,9 @@ _VIDEO = flags.DEFINE_bool("video", False, "write a video of the episode of medi
 _GREEDY = flags.DEFINE_bool(
     "greedy", False, "take the action of the largest probability or value instead of sampling"
 )
+_BEST = flags.DEFINE_bool(
+    "best", False, "evaluate the weights that laser_tf.callbacks:KeepBest has kept, not the newest"
+)
 _HISTORY_LENGTH = flags.DEFINE_integer(
     "history_length",
     0,
@@ -80,6 +83,7 @@ def main() -> None:
         greedy=_GREEDY.value,
         environment_changes=changes,
         trust_config=_TRUST_CONFIG.value,
+        best=_BEST.value,
     )
     print(json.dumps(summary, indent=2))
     logging.info("Wrote %s", result)

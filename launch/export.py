@@ -28,6 +28,9 @@ _COMPUTE_DTYPE = flags.DEFINE_enum(
     learner_config.COMPUTE_DTYPES,
     "of the torso, e.g. float32 for machines without bfloat16 [that of launch.evaluate here]",
 )
+_BEST = flags.DEFINE_bool(
+    "best", False, "export the weights that laser_tf.callbacks:KeepBest has kept, not the newest"
+)
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
@@ -38,7 +41,7 @@ def main() -> None:
             raise command_line.UsageError(f"--{flag.name} must name a directory, got none.")
     output = pathlib.Path(_OUTPUT.value)
     workdir, dtype = pathlib.Path(_WORKDIR.value), _COMPUTE_DTYPE.value or ""
-    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value)
+    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value, _BEST.value)
     logging.info("Wrote %s; %s describes inputs and outputs", output, output / "README.md")
 
 

@@ -6,6 +6,7 @@
     python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
     python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
     python -m launch.train --config.cluster.actors=4  # in many processes; docs/distributed.md
+    python -m launch.train --callbacks=my_module:MyCallback  # docs/callbacks.md
 
 The same command with the same --workdir resumes a run that was interrupted.
 """
@@ -24,6 +25,7 @@ if __name__ == "__main__":
 import dataclasses
 import logging
 import pathlib
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -31,9 +33,10 @@ from laser_tf import config_values
 from laser_tf.api import plans
 from laser_tf.environments import user_modules
 from laser_tf.host import native_messages
+from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 from laser_tf.workdir import overrides, run_directory
-from launch import command_line, found_config
+from launch import callback_flag, command_line, found_config
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
@@ -45,6 +48,12 @@ _OVERRIDE = flags.DEFINE_multi_string(
 )
 _INIT_FROM = flags.DEFINE_string(
     "init_from", None, "run directory whose newest weights are the initial weights of a new run"
+)
+_CALLBACKS = flags.DEFINE_multi_string(
+    "callbacks",
+    [],
+    "module:Class or module:Class(key=value, ...), called during training; may be given several "
+    "times",
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 
@@ -63,7 +72,13 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     config = _with_overrides(config, workdir)
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
-    stopped_by = _run(config, workdir)
+    if config.cluster.actors and _CALLBACKS.value:
+        raise command_line.UsageError(
+            f"--callbacks must be left out with config.cluster.actors={config.cluster.actors}, got "
+            f"{_CALLBACKS.value[0]}. Use --config.cluster.actors=0."
+        )
+    callbacks = callback_flag.make(_CALLBACKS.value)
+    stopped_by = _run(config, workdir, callbacks)
     if stopped_by:
         interruption.end_by(stopped_by)
 
@@ -91,7 +106,11 @@ def _with_overrides(config: run_config.RunConfig, workdir: pathlib.Path) -> run_
     return run_config.parse(config_values.override(values, changes))
 
 
-def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
+def _run(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    callbacks: Sequence[callbacks_module.Callback],
+) -> int | None:
     """Checks the run, trains and evaluates it; returns the signal that stopped it, or None."""
     plan = plans.check(
         config,
@@ -107,7 +126,7 @@ def _run(config: run_config.RunConfig, workdir: pathlib.Path) -> int | None:
     # TensorFlow and Reverb take seconds to load: only after the checks.
     from launch import session
 
-    with plans.started(plan) as run:
+    with plans.started(plan, callbacks) as run:
         return session.train_and_evaluate(run, config, workdir)
 
 

@@ -4,26 +4,34 @@ import dataclasses
 import io
 import pathlib
 import threading
+from collections.abc import Sequence
 
 from laser_tf.environments import factory
 from laser_tf.monitoring import progress
+from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import evaluations, membership, run_config, training
 from laser_tf.workdir import run_directory
 
 
-def make(config: run_config.RunConfig, workdir: pathlib.Path) -> training.Training:
+def make(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    callbacks: Sequence[callbacks_module.Callback] = (),
+) -> training.Training:
     """Creates or resumes a run."""
     run_directory.open_workdir(workdir, dataclasses.asdict(config), {})
-    return build(config, workdir)
+    return build(config, workdir, callbacks=callbacks)
 
 
 def build(
     config: run_config.RunConfig,
     workdir: pathlib.Path,
     member: membership.Membership | None = None,
+    callbacks: Sequence[callbacks_module.Callback] = (),
 ) -> training.Training:
     """Creates the run of a directory that is open already."""
-    return training.Training(config, workdir, factory.environment_spec(config.environment), member)
+    spec = factory.environment_spec(config.environment)
+    return training.Training(config, workdir, spec, member, callbacks=callbacks)
 
 
 def go_on(

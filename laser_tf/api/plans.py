@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import logging
 import pathlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from laser_tf import types
@@ -17,6 +17,7 @@ from laser_tf.workdir import lock, run_directory, versions
 if TYPE_CHECKING:  # They import TensorFlow, which loads after all checks.
     import tensorflow as tf
 
+    from laser_tf.training import callbacks as callbacks_module
     from laser_tf.training import initial_weights, training
 
 _NATIVE_LOG = "native.log"
@@ -113,7 +114,9 @@ def _initial_weights(
 
 
 @contextlib.contextmanager
-def started(plan: Plan) -> Iterator["training.Training"]:
+def started(
+    plan: Plan, callbacks: "Sequence[callbacks_module.Callback]" = ()
+) -> Iterator["training.Training"]:
     """Opens the run directory and yields the run; then releases the directory.
 
     In the meantime, the output of C++ libraries goes to a file of the directory.
@@ -124,7 +127,12 @@ def started(plan: Plan) -> Iterator["training.Training"]:
         plan.open_workdir()
         with native_messages.diverted(plan.workdir / _NATIVE_LOG):
             yield training.Training(
-                plan.config, plan.workdir, plan.spec, initial=plan.initial, strategy=plan.strategy
+                plan.config,
+                plan.workdir,
+                plan.spec,
+                initial=plan.initial,
+                strategy=plan.strategy,
+                callbacks=callbacks,
             )
     finally:
         lock.release(plan.workdir)

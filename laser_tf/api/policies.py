@@ -18,6 +18,7 @@ def load_policy(
     *,
     task: str | None = None,
     seed: int | None = None,
+    best: bool = False,
     trust_config: bool = False,
 ) -> "act.Policy":
     """Returns the policy of a run's newest weights, or an exported policy.
@@ -26,6 +27,7 @@ def load_policy(
       path: Run directory, or directory of an exported policy.
       task: Task of the environment, if the policy has several; by default the first.
       seed: Seed of sampled actions; None for a random one.
+      best: Whether to use the weights of a run that the callback `KeepBest` has kept.
       trust_config: Whether the run's `config.json` may name or contain code to execute. Runs on
         custom environments need it; exported policies do not.
 
@@ -49,7 +51,7 @@ def load_policy(
         return act.load(folder, task, seed)
     from laser_tf.export import exporter
 
-    restored = exporter.restore(folder, trust_config=trust_config)
+    restored = exporter.restore(folder, trust_config=trust_config, best=best)
     return act.Policy(exporter.compiled(restored.policy), restored.about, task, seed)
 
 
@@ -59,6 +61,7 @@ def export_policy(
     output: str | os.PathLike[str],
     *,
     compute_dtype: str = "",
+    best: bool = False,
     trust_config: bool = False,
 ) -> None:
     """Exports the policy of a run's newest weights as a SavedModel, see docs/export.md.
@@ -67,6 +70,7 @@ def export_policy(
       workdir: Run directory.
       output: New directory, which is complete or absent afterwards.
       compute_dtype: "float32", "bfloat16" or "auto"; "" for that of the run.
+      best: See `load_policy`.
       trust_config: See `load_policy`.
 
     Raises:
@@ -75,4 +79,4 @@ def export_policy(
     """
     from laser_tf.export import exporter
 
-    exporter.export(pathlib.Path(workdir), pathlib.Path(output), compute_dtype, trust_config)
+    exporter.export(pathlib.Path(workdir), pathlib.Path(output), compute_dtype, trust_config, best)

@@ -6,13 +6,14 @@ import logging
 import os
 import pathlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from laser_tf import errors
 from laser_tf.api import plans
 from laser_tf.environments import pickled_functions
 from laser_tf.host import log_messages
+from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 
 _is_training = threading.Lock()
@@ -50,9 +51,8 @@ class Run:
     Attributes:
       workdir: Run directory.
       env_frames: Env frames learned from so far, before action repeat.
-      finished: Whether the budget `run.env_frames` is spent.
-      evaluation: Evaluation of a finished run; None if the run was stopped before, or if
-        `run.evaluation_episodes` is 0.
+      finished: Whether the budget `run.env_frames` is spent; False if a callback stopped the run.
+      evaluation: Evaluation at the end; None if `run.evaluation_episodes` is 0.
     """
 
     workdir: pathlib.Path
@@ -70,6 +70,7 @@ def train(
     init_from: str | os.PathLike[str] | None = None,
     trust_config: bool = False,
     environment: Callable[..., Any] | None = None,
+    callbacks: Sequence[callbacks_module.Callback] = (),
     progress: bool = True,
 ) -> Run:
     """Trains a run in this process until its budget is spent, then evaluates it.
@@ -88,6 +89,7 @@ def train(
         suites of these names. It may be a lambda or a function of a notebook. It gets the keyword
         arguments `environment.arguments`, and `seed` if it has such a parameter. Pass it again to
         resume.
+      callbacks: Callbacks, which are called in this order; see docs/callbacks.md.
       progress: Whether to show the progress of training and evaluation.
 
     Raises:
@@ -96,6 +98,7 @@ def train(
       WorkdirError: If the run directory cannot be used, or holds a run of another configuration.
       UserError: For any other error that the user can fix, e.g. of the environment. A run that has
         started is saved.
+      Exception: The error of a callback. The run is saved.
     """
     if not _is_training.acquire(blocking=False):
         raise errors.UserError(
@@ -111,6 +114,7 @@ def train(
                 init_from=pathlib.Path(init_from).absolute() if init_from else None,
                 trust_config=trust_config,
             ),
+            callbacks,
             None if progress else io.StringIO(),
         )
     finally:
@@ -135,19 +139,19 @@ def _checked_config(
     return dataclasses.replace(config, environment=section)
 
 
-def _train(plan: plans.Plan, stream: TextIO | None) -> Run:
+def _train(
+    plan: plans.Plan, callbacks: Sequence[callbacks_module.Callback], stream: TextIO | None
+) -> Run:
     if not plan.config.replay.address:
         logging.warning(
             "The replay server of this run listens on every interface without authentication; see "
             "docs/security.md"
         )
-    with plans.started(plan) as run:
+    with plans.started(plan, callbacks) as run:
         plans.train(run, plan.config, plan.workdir, lambda: False, stream)
-        summary = None
-        if run.finished:
-            from laser_tf.evaluation import run_evaluation
+        from laser_tf.evaluation import run_evaluation
 
-            summary = run_evaluation.evaluate_finished(plan.workdir, plan.config, stream)
+        summary = run_evaluation.evaluate_finished(plan.workdir, plan.config, stream)
         evaluation = _evaluation(summary) if summary else None
         return Run(plan.workdir, run.env_frames, run.finished, evaluation)
 
@@ -158,6 +162,7 @@ def evaluate(
     *,
     episodes: int = 200,
     greedy: bool = False,
+    best: bool = False,
     seed: int = 12345,
     video: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
@@ -170,6 +175,7 @@ def evaluate(
       workdir: Run directory.
       episodes: Number of episodes of each task.
       greedy: Whether to take the action of the largest probability or value instead of sampling.
+      best: Whether to evaluate the weights that the callback `KeepBest` has kept.
       seed: Seed of environments and actions.
       video: Whether to write a video of the median episode of each task to `videos/`.
       environment_changes: Values of the section `environment` that differ from those of the run,
@@ -194,6 +200,7 @@ def evaluate(
             seed=seed,
             video=video,
             greedy=greedy,
+            best=best,
             environment_changes=environment_changes,
             trust_config=trust_config,
             stream=None if progress else io.StringIO(),

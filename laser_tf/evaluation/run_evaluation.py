@@ -27,6 +27,7 @@ def evaluate(
     environment_changes: Mapping[str, Any] | None = None,
     trust_config: bool = False,
     stream: TextIO | None = None,
+    best: bool = False,
 ) -> dict[str, Any]:
     """Evaluates the newest weights of a run and writes the result, see `evaluation_files`.
 
@@ -42,6 +43,7 @@ def evaluate(
         those of the run, e.g. {"sticky_actions": 0.25}.
       trust_config: Whether the run's `config.json` may name modules to import.
       stream: Stream that the progress is shown on; None for standard error.
+      best: Whether to evaluate `best_weights` instead of the newest weights.
 
     Returns:
       The content of the result's file.
@@ -69,7 +71,7 @@ def evaluate(
     with contextlib.closing(evaluating):
         if changes:
             check_spec(evaluating.environment.spec(), config.environment)
-        summary = _evaluate_newest(evaluating, workdir, config, stream)
+        summary = _evaluate_weights(evaluating, workdir, config, best, stream)
     summary["protocol"] = {
         "suite": environment.suite,
         "episodes_per_task": episodes,
@@ -81,6 +83,7 @@ def evaluate(
         "rewards": "raw",
         **environment.protocol(),
         **({"changed_environment": changes} if changes else {}),
+        **({"weights": "best"} if best else {}),
     }
     newest = evaluation_files.result_file(workdir, history_length)
     try:
@@ -213,15 +216,16 @@ def check_spec(
         )
 
 
-def _evaluate_newest(
+def _evaluate_weights(
     evaluating: evaluator.Evaluator,
     workdir: pathlib.Path,
     config: run_config.RunConfig,
+    best: bool,
     stream: TextIO | None,
 ) -> dict[str, Any]:
-    """Evaluates the newest weights; returns the summary with counters and faults."""
+    """Evaluates the newest or the best weights; returns the summary with counters and faults."""
     environment = evaluating.environment
-    learner = learner_checkpoints.restore_learner(workdir, config, environment.spec())
+    learner = learner_checkpoints.restore_learner(workdir, config, environment.spec(), best=best)
     weights = [variable.numpy() for variable in learner.agent.acting_variables]
     agent_steps = int(learner.counters.agent_steps)
     updates = int(learner.counters.learner_updates)

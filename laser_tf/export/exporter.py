@@ -27,6 +27,7 @@ def export(
     output: pathlib.Path,
     compute_dtype: str = "",
     trust_config: bool = False,
+    best: bool = False,
 ) -> None:
     """Writes the policy of a run's newest weights, with a description, into a new directory.
 
@@ -36,6 +37,7 @@ def export(
       compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
         of an evaluation of the run on this machine.
       trust_config: Whether the run's `config.json` may name modules to import.
+      best: Whether to export `best_weights` instead of the newest weights.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
@@ -45,7 +47,7 @@ def export(
     """
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
-    restored = restore(workdir, compute_dtype, trust_config)
+    restored = restore(workdir, compute_dtype, trust_config, best)
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(parents=True)
@@ -66,7 +68,7 @@ class Restored(NamedTuple):
     """Policy of a run.
 
     Attributes:
-      policy: Policy with the newest weights.
+      policy: Policy with the newest or the best weights.
       about: Description, see `description.describe`.
       learner_updates: Learner updates behind the weights.
     """
@@ -76,8 +78,10 @@ class Restored(NamedTuple):
     learner_updates: int
 
 
-def restore(workdir: pathlib.Path, compute_dtype: str = "", trust_config: bool = False) -> Restored:
-    """Returns the policy of a run's newest weights; for the arguments and errors see `export`."""
+def restore(
+    workdir: pathlib.Path, compute_dtype: str = "", trust_config: bool = False, best: bool = False
+) -> Restored:
+    """Returns the policy of a run; for the arguments and errors see `export`."""
     config = run_config.parse(run_directory.read_config(workdir))
     if not trust_config:
         code = config.environment.user_code()
@@ -89,7 +93,7 @@ def restore(workdir: pathlib.Path, compute_dtype: str = "", trust_config: bool =
     with contextlib.closing(environment):
         spec = environment.spec()
         native = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
-    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0)
+    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0, best=best)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), native)
     return Restored(policy, about, int(counters.learner_updates))

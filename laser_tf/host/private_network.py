@@ -13,42 +13,63 @@ import pathlib
 import socket
 import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from laser_tf.host import process_launcher
 
 # Flags that name servers on other machines, which a private network does not reach.
 ELSEWHERE_FLAGS = ("config.replay.address", "config.cluster.address")
 
+# Callbacks that need no network; others may send metrics or messages to a server.
+_LOCAL_CALLBACKS = ("KeepBest", "StopAfter", "StopAtReturn")
+
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # The first way needs CAP_SYS_ADMIN and keeps root's rights over files of other users. The second
 # way needs no capability.
 _WAYS = (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET)
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
+_CONSEQUENCE = (
+    "while the run lasts, its replay server can be reached from other hosts, without "
+    "authentication; block its port"
+)
 _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
 def names_others(arguments: Sequence[str]) -> bool:
     """Returns whether a command line names replay servers or a Ray head on other machines."""
-    given = dict.fromkeys(ELSEWHERE_FLAGS, "")
+    given = dict(_find(ELSEWHERE_FLAGS, arguments))  # The last value of each flag.
+    return any(value.strip() for value in given.values())
+
+
+def find_network_callback(arguments: Sequence[str]) -> str | None:
+    """Returns the first callback of a command line that may need the host's network, or None."""
+    local = tuple(f"laser_tf.callbacks:{name}" for name in _LOCAL_CALLBACKS)
+    given = (value for _, value in _find(("callbacks",), arguments))
+    return next((value for value in given if value.partition("(")[0] not in local), None)
+
+
+def _find(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yields the flags of these names in a command line, with their values."""
     for number, argument in enumerate(arguments):
         name, has_value, value = argument.removeprefix("-").removeprefix("-").partition("=")
-        if argument.startswith("-") and name in given:
-            given[name] = value if has_value else "".join(arguments[number + 1 : number + 2])
-    return any(value.strip() for value in given.values())
+        if argument.startswith("-") and name in names:
+            yield name, value if has_value else "".join(arguments[number + 1 : number + 2])
 
 
 def enter(arguments: Sequence[str] = ()) -> str | None:
     """Moves this process, with the threads that it starts later, into a private network.
 
     Environment workers stay in the present network, see `process_launcher`. If the command line
-    names replay servers or a Ray head on other machines, the process stays.
+    names replay servers or a Ray head on other machines, or a callback that may need the host's
+    network, the process stays.
 
     Returns:
       None, or one line with the reason why nothing has changed, and the consequence.
     """
     if names_others(arguments):
         return None  # docs/distributed.md describes who can reach these servers.
+    if callback := find_network_callback(arguments):
+        return f"no private network (--callbacks={callback} may need the host's): {_CONSEQUENCE}"
     threads = len(list(pathlib.Path("/proc/self/task").glob("*")))
     if threads != 1:  # 0 without Linux's /proc
         return _warning(f"the process must have one thread on Linux, got {threads}")
@@ -74,11 +95,7 @@ def _move(flags: int, owner: tuple[int, int]) -> str | None:
 
 
 def _warning(reason: str) -> str:
-    return (
-        f"no private network ({reason}): while the run lasts, its replay server can be reached "
-        "from other hosts, without authentication; block its port or allow unprivileged user "
-        "namespaces"
-    )
+    return f"no private network ({reason}): {_CONSEQUENCE} or allow unprivileged user namespaces"
 
 
 def _describe(error: BaseException) -> str:

@@ -124,10 +124,11 @@ class Reporter:
         replay_fill: Callable[[], float],
         metrics: Callable[[], Mapping[str, float]],
         last: bool = False,
-    ) -> None:
+    ) -> dict[str, float] | None:
         """Shows the progress and writes a row and new episodes, each if it is due.
 
         `metrics` returns values that need no average over updates. At the last call both are due.
+        Returns the row, if any.
         """
         now = self._clock()
         seconds = max(now - self._period_start, 1e-9)
@@ -155,6 +156,8 @@ class Reporter:
             self._writer.write(env_frames, row)
             self._episodes.flush()
             self._start_period(env_frames)
+            return row
+        return None
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -12,7 +12,7 @@ from laser_tf.agents import base
 from laser_tf.environments import worker_pool
 from laser_tf.host import log_messages
 from laser_tf.monitoring import evaluation_log, tensorboard
-from laser_tf.training import run_config
+from laser_tf.training import callbacks, run_config
 
 
 class Evaluator(Protocol):
@@ -40,6 +40,7 @@ class Evaluations:
         agent: base.Agent,
         evaluator: Evaluator | None,
         last_seconds: float = 60.0,
+        on_evaluation: Callable[[callbacks.Evaluation], None] = lambda _: None,
     ):
         self.log = evaluation_log.EvaluationLog(workdir)
         self._suite = config.environment.suite
@@ -49,7 +50,9 @@ class Evaluations:
         self._last_seconds = last_seconds
         self._notice = log_messages.FailureNotice("evaluations during training work again")
         self._due = math.inf  # env frames
+        self._on_evaluation = on_evaluation
         self._is_running = False
+        self._weights: list[np.ndarray] = []  # of the evaluation that runs
         self._has_chart = False
 
     def resume(self, env_frames: int | None) -> None:
@@ -75,8 +78,8 @@ class Evaluations:
         if self._evaluator and not self._is_running and env_frames >= self._due:
             self._schedule(env_frames)
             self._is_running = True
-            weights = [variable.numpy() for variable in self._agent.acting_variables]
-            self._evaluator.begin(weights, env_frames, learner_updates)
+            self._weights = [variable.numpy() for variable in self._agent.acting_variables]
+            self._evaluator.begin(self._weights, env_frames, learner_updates)
 
     def finish(self, writer: tensorboard.MetricsWriter, should_stop: Callable[[], bool]) -> None:
         """Waits a limited time for the evaluation that runs, if any."""
@@ -104,3 +107,12 @@ class Evaluations:
             self._has_chart = True
             writer.chart_returns()
         writer.write(outcome["env_frames"], evaluation_log.metrics(self._suite, outcome))
+        self._on_evaluation(
+            callbacks.Evaluation(
+                outcome["env_frames"],
+                outcome["learner_updates"],
+                outcome["mean_return"],
+                outcome,
+                self._weights,
+            )
+        )

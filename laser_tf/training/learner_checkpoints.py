@@ -13,7 +13,7 @@ import tensorflow as tf
 from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
 from laser_tf.host import hardware
-from laser_tf.training import assembly, learner, named_variables, run_config
+from laser_tf.training import assembly, best_weights, learner, named_variables, run_config
 from laser_tf.workdir import atomic, checkpoint_rotation, run_directory
 
 MAX_CHECKPOINTS = 3
@@ -28,8 +28,11 @@ class LearnerCheckpoints:
         self._module = module
         self._checkpoint = tf.train.Checkpoint(learner=module)
 
-    def save(self, number: int) -> None:
+    def save(self, number: int) -> pathlib.Path:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
+
+        Returns:
+          Common path of the checkpoint's files without their suffixes.
 
         Raises:
           NonFiniteWeightsError: If a variable is not finite. Nothing is written.
@@ -57,6 +60,7 @@ class LearnerCheckpoints:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
         self._delete_all_but_the_newest(number)
+        return self._directory / f"checkpoint-{number}"
 
     def _find_non_finite(self) -> str | None:
         named = ((variable.name, variable) for variable in self._module.variables)
@@ -135,15 +139,22 @@ def _plain_name(directory: pathlib.Path) -> Iterator[str]:
 
 
 def restore_learner(
-    workdir: pathlib.Path, config: run_config.RunConfig, spec: types.EnvironmentSpec
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    spec: types.EnvironmentSpec,
+    *,
+    best: bool = False,
 ) -> learner.Learner:
-    """Returns a run's learner with the newest usable checkpoint.
+    """Returns a run's learner with the newest usable checkpoint, or for acting with `best_weights`.
 
     Raises:
-      WorkdirError: If there is no checkpoint, or all are damaged.
+      WorkdirError: If there is no checkpoint, or all are damaged; see `best_weights.assign`, too.
     """
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     restored = assembly.build_learner(config, spec, dtype, jit=False)
+    if best:
+        best_weights.assign(workdir, config.environment.action_repeat, restored)
+        return restored
     if LearnerCheckpoints(workdir / run_directory.LEARNER_CHECKPOINTS, restored).restore() is None:
         raise run_directory.WorkdirError(
             f"{workdir} holds no checkpoint: train first, or restore them from a backup"
@@ -152,13 +163,18 @@ def restore_learner(
 
 
 def restore_agent(
-    workdir: pathlib.Path, config: run_config.RunConfig, spec: types.EnvironmentSpec, *, seed: int
+    workdir: pathlib.Path,
+    config: run_config.RunConfig,
+    spec: types.EnvironmentSpec,
+    *,
+    seed: int,
+    best: bool = False,
 ) -> tuple[agents_base.Agent, learner.Counters]:
-    """Returns an agent for evaluation with a run's newest weights, and their counters.
+    """Returns an agent for evaluation with a run's newest or best weights, and their counters.
 
     For the errors see `restore_learner`. The spec has images as single frames.
     """
-    restored = restore_learner(workdir, config, spec)
+    restored = restore_learner(workdir, config, spec, best=best)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     agent = assembly.build_agent(config, spec, dtype, seed, is_evaluating=True)
     counters = restored.counters

@@ -5,12 +5,14 @@ import logging
 import pathlib
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from laser_tf.host import log_messages
 from laser_tf.replay import client
 from laser_tf.training import learner, learner_checkpoints, run_config
 from laser_tf.workdir import lock, run_directory
 
+T = TypeVar("T")
 Saving = Callable[[], contextlib.AbstractContextManager]
 
 
@@ -52,48 +54,57 @@ class Saver:
         """Makes the next `save_when_due` save the weights."""
         self._next_learner = self._clock()
 
-    def save_when_due(self) -> None:
+    def save_when_due(self) -> pathlib.Path | None:
         """Saves what is due; logs a failure once and tries again after the next period.
 
         Replay is saved only after weights: alone it would look like a run that lost its weights,
         and experience of weights that are not finite is useless.
 
+        Returns:
+          The new checkpoint of weights, if any; see `LearnerCheckpoints.save`.
+
         Raises:
           LostError: If the run directory no longer belongs to this process.
           NonFiniteWeightsError: If the weights are not finite. Older checkpoints are unchanged.
         """
-        now = self._clock()
+        now, checkpoint = self._clock(), None
         is_replay_due = now >= self._next_replay
         if is_replay_due or now >= self._next_learner:
             self._next_learner = now + self._periods[0]
-            is_saved = self._attempt(self._save_learner, self._learner_notice)
-            if is_replay_due and not is_saved:
+            checkpoint = self._attempt(self._save_learner, self._learner_notice)
+            if is_replay_due and not checkpoint:
                 self._next_replay = self._next_learner
-                return
+                return None
         if is_replay_due:
             self._next_replay = now + self._periods[1]
             self._attempt(self._save_replay, self._replay_notice)
+        return checkpoint
 
-    def _attempt(self, save: Callable[[], None], notice: log_messages.FailureNotice) -> bool:
+    def _attempt(self, save: Callable[[], T], notice: log_messages.FailureNotice) -> T | None:
+        """Returns the result of `save`; None after a failure."""
         try:
-            save()
+            result = save()
         except run_directory.WorkdirError as error:
             notice.failed(f"{error}; training continues and tries again")
-            return False
+            return None
         notice.succeeded()
-        return True
+        return result
 
-    def save_all(self) -> None:
+    def save_all(self) -> pathlib.Path:
         """Saves weights, then replay; a failure to save replay is only logged.
+
+        Returns:
+          The checkpoint of weights, see `LearnerCheckpoints.save`.
 
         Raises:
           WorkdirError: If weights cannot be written. For other errors see `save_when_due`.
         """
-        self._save_learner()
+        checkpoint = self._save_learner()
         try:
             self._save_replay()
         except run_directory.WorkdirError as error:
             logging.warning("%s; a resumed run uses its previous checkpoint", error)
+        return checkpoint
 
     def _save_replay(self) -> None:
         try:
@@ -102,12 +113,13 @@ class Saver:
         except RuntimeError as error:
             raise run_directory.WorkdirError(f"cannot save replay: {error}") from None
 
-    def _save_learner(self) -> None:
+    def _save_learner(self) -> pathlib.Path:
         lock.check(self._workdir)
         now = self._clock()
         self._counters.wall_seconds.assign_add(now - self._last_time)
         self._last_time = now
         self._before_weights()
-        self._checkpoints.save(int(self._counters.learner_updates.numpy()))
+        checkpoint = self._checkpoints.save(int(self._counters.learner_updates.numpy()))
         with contextlib.suppress(run_directory.WorkdirError):  # The next save tries again.
             run_directory.mark_checkpointed(self._workdir)
+        return checkpoint

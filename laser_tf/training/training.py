@@ -6,7 +6,7 @@ import functools
 import logging
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -28,6 +28,7 @@ from laser_tf.training import (
     run_config,
     saver,
 )
+from laser_tf.training import callbacks as callbacks_module
 from laser_tf.workdir import run_directory
 
 # Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
@@ -58,6 +59,7 @@ class Training:
         connect_actors: ConnectActors | None = None,
         strategy: tf.distribute.Strategy | None = None,
         saving_replay: saver.Saving = contextlib.nullcontext,
+        callbacks: Sequence[callbacks_module.Callback] = (),
     ):
         """Builds the learner and restores the newest checkpoint, if any.
 
@@ -72,6 +74,7 @@ class Training:
           connect_actors: Connects to actors in other processes; None for an actor thread.
           strategy: Distribution strategy, whose chief is this process; None for a single replica.
           saving_replay: Returns a context manager that is entered while replay is saved.
+          callbacks: Callbacks, which are called in this order.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -116,6 +119,14 @@ class Training:
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
         self._changes = self._complete_overrides()
+        observed = callbacks_module.Run(
+            config,
+            workdir,
+            lambda: (self.env_frames, self._learner_updates),
+            self.returns.mean_return,
+            float(self.counters.wall_seconds.numpy()),
+        )
+        self._callbacks = callbacks_module.Callbacks(callbacks, observed)
 
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
@@ -164,11 +175,25 @@ class Training:
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
           ValueError: If the replay's port is in use, a shared replay server holds unrolls of
             another signature or serves another run, or the sweep's population rejects a value.
+          Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(
-            self._config, self._workdir, self._learner.agent, evaluator
+            self._config,
+            self._workdir,
+            self._learner.agent,
+            evaluator,
+            on_evaluation=functools.partial(self._callbacks.call, "on_evaluation"),
         )
         self._resume_logs(evaluations_)
+        with self._callbacks.running():
+            self._train(should_stop, show, evaluations_)
+
+    def _train(
+        self,
+        should_stop: Callable[[], bool],
+        show: Callable[[progress.Progress], None],
+        evaluations_: evaluations.Evaluations,
+    ) -> None:
         if self._member:
             self._member.start()
         actors = self._start_actors()
@@ -195,10 +220,12 @@ class Training:
             batches.close()
             self._count_unconsumed_steps(batches)
             try:
-                saver_.save_all()
+                checkpoint = saver_.save_all()
             finally:
                 actors.replay.stop()
             self._log_skipped_updates_and_faults(actors)
+        self._callbacks.report_episodes()
+        self._callbacks.call("on_checkpoint", checkpoint)
         if self._member:  # The other members do not wait for the evaluation of this member.
             self._member.close(finished=self.finished)
 
@@ -302,6 +329,7 @@ class Training:
         row = episode_log.Row(self.env_frames, task, episode.episode_return, episode.length)
         self.returns.add(row)
         self._episodes.add(row)
+        self._callbacks.add_episode(row)
 
     def _learn(
         self,
@@ -334,7 +362,8 @@ class Training:
             actors.check()
             if self._member:
                 self._member.check()
-            return should_stop()
+            self._callbacks.report_episodes()
+            return should_stop() or self._callbacks.should_stop()
 
         while not self.finished:
             if self._member:
@@ -343,14 +372,19 @@ class Training:
             if not self._learner.all_agree(batch is not None):
                 break
             stalls.reset()
-            reporter.add_update(*self._update(batch, replay))
-            reporter.report(self.env_frames, replay.fill_level, metrics)
+            values, seconds = self._update(batch, replay)
+            reporter.add_update(values, seconds)
+            self._callbacks.call("on_update", values)
+            if row := reporter.report(self.env_frames, replay.fill_level, metrics):
+                self._callbacks.call("on_metrics", row)
             if self._member and self._member.after_update(self._learner, self.env_frames):
                 saver_.save_weights_next()
-            saver_.save_when_due()
+            if checkpoint := saver_.save_when_due():
+                self._callbacks.call("on_checkpoint", checkpoint)
             evaluations_.update(self.env_frames, self._learner_updates, writer)
         evaluations_.finish(writer, should_stop)
-        reporter.report(self.env_frames, replay.fill_level, metrics, last=True)
+        if row := reporter.report(self.env_frames, replay.fill_level, metrics, last=True):
+            self._callbacks.call("on_metrics", row)
 
     def _update(
         self, batch: stored_unroll.Batch, replay: client.ReplayClient

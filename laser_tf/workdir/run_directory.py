@@ -11,6 +11,7 @@ from laser_tf.workdir import atomic, identity, lock, overrides
 
 CONFIG_FILE, SWEEP_FILE = "config.json", "sweep.json"  # configuration of a run, of a sweep
 LEARNER_CHECKPOINTS = "checkpoints/learner"
+BEST_CHECKPOINT = "checkpoints/best"
 REPLAY_CHECKPOINT = "checkpoints/replay"
 SEQUENCES_CHECKPOINT = "checkpoints/sequences.zip"
 FINISHED, FINISHED_MEMBERS = "finished", "finished_members"  # marks in a sweep's directory

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from absl.testing import absltest, parameterized
 
+from laser_tf import callbacks
+from laser_tf.host import private_network
 from testing import messages
 
 # What the tests' processes begin with. Everything is imported before a user is given up who may be
@@ -100,6 +102,21 @@ def _run(code: str) -> str:
 
 
 class PrivateNetworkTest(parameterized.TestCase):
+    @parameterized.parameters(
+        ((), None),
+        (("--callbacks=laser_tf.callbacks:KeepBest",), None),
+        (("--callbacks", "laser_tf.callbacks:StopAfter(hours=2)"), None),
+        (("--callbacks=laser_tf.callbacks:WandbCallback",), "laser_tf.callbacks:WandbCallback"),
+        (("--callbacks=laser_tf.callbacks:KeepBest", "-callbacks=a:B(c=1)"), "a:B(c=1)"),
+    )
+    def test_only_callbacks_without_network_allow_a_private_one(self, flags, found):
+        self.assertEqual(private_network.find_network_callback(("train", *flags)), found)
+        if found:
+            messages.assert_names(private_network.enter(("train", *flags)), found)
+
+    def test_callbacks_without_network_exist(self):
+        self.assertContainsSubset(private_network._LOCAL_CALLBACKS, callbacks.__all__)
+
     def test_unmoved_server_is_reachable(self):
         port = _free_port()
         with _process(_SERVER.format(enter="None", port=port)) as process:

@@ -9,7 +9,7 @@ from unittest import mock
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.monitoring import tensorboard
+from laser_tf.monitoring import experiment_services, tensorboard
 from laser_tf.plotting import tracking
 from laser_tf.workdir import run_directory
 from testing import messages
@@ -108,8 +108,8 @@ class TrackingTest(absltest.TestCase):
 
     def test_damaged_tracking_file_is_named(self):
         self._write_rows()
-        (self._workdir / tracking.FILE).write_text("[")
-        with messages.raises(errors.UserError, self._workdir / tracking.FILE):
+        (self._workdir / experiment_services.FILE).write_text("[")
+        with messages.raises(errors.UserError, self._workdir / experiment_services.FILE):
             self._hand_over("wandb", mock.Mock())
 
     def test_error_of_a_service_is_one_line(self):

@@ -1,0 +1,72 @@
+"""Callbacks that stop a run before its budget is spent."""
+
+import time
+from collections.abc import Mapping
+
+from laser_tf import errors
+from laser_tf.monitoring import episode_log
+from laser_tf.training import callbacks
+
+_MIN_EPISODES = 100
+
+
+class StopAtReturn(callbacks.Callback):
+    """Stops a run at a mean return.
+
+    With periodic evaluations it is the mean return of an evaluation, otherwise that of the last 100
+    training episodes, of which this process must have run as many.
+    """
+
+    def __init__(self, mean_return: float):
+        self._mean_return = mean_return
+
+    def on_start(self, run: callbacks.Run) -> None:
+        """See `Callback`."""
+        self._episodes = 0
+
+    def on_episode(self, run: callbacks.Run, episode: episode_log.Row) -> None:
+        """See `Callback`."""
+        self._episodes += 1
+        is_evaluated = run.config.run.evaluate_every_env_frames > 0
+        if not is_evaluated and self._episodes >= _MIN_EPISODES:
+            self._stop_at(run, run.mean_return)
+
+    def on_evaluation(self, run: callbacks.Run, evaluation: callbacks.Evaluation) -> None:
+        """See `Callback`."""
+        self._stop_at(run, evaluation.mean_return)
+
+    def _stop_at(self, run: callbacks.Run, mean_return: float) -> None:
+        if mean_return >= self._mean_return:
+            run.stop()
+
+
+class StopAfter(callbacks.Callback):
+    """Stops a run after a time, counted from the start of the process; a resumed run starts at 0.
+
+    The saves and the evaluation at the end come on top.
+    """
+
+    def __init__(self, hours: float = 0.0, seconds: float = 0.0):
+        """Creates the callback; raises ConfigError unless the sum is positive."""
+        self._seconds = 3_600 * hours + seconds
+        if not self._seconds > 0:
+            raise errors.ConfigError(
+                f"StopAfter must have hours or seconds above 0, got {hours} and {seconds}. Use "
+                "e.g. StopAfter(hours=2)."
+            )
+
+    def on_start(self, run: callbacks.Run) -> None:
+        """See `Callback`."""
+        self._deadline = time.monotonic() + self._seconds
+
+    def on_update(self, run: callbacks.Run, metrics: Mapping[str, float]) -> None:
+        """See `Callback`."""
+        self._stop_in_time(run)
+
+    def on_episode(self, run: callbacks.Run, episode: episode_log.Row) -> None:
+        """See `Callback`; before the first update there are episodes only."""
+        self._stop_in_time(run)
+
+    def _stop_in_time(self, run: callbacks.Run) -> None:
+        if time.monotonic() >= self._deadline:
+            run.stop()

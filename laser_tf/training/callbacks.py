@@ -1,0 +1,192 @@
+"""Callbacks of a run: code of users that observes a run and may stop it.
+
+Without TensorFlow, so that modules of users are imported before it loads.
+"""
+
+import collections
+import contextlib
+import logging
+import math
+import pathlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from laser_tf.monitoring import episode_log
+from laser_tf.training import run_config
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Evaluation(NamedTuple):
+    """Result of a periodic evaluation."""
+
+    env_frames: int  # of the evaluated weights
+    learner_updates: int  # of the evaluated weights
+    mean_return: float  # raw; the mean over tasks of the mean over episodes
+    summary: Mapping[str, Any]  # see `evaluator.Evaluator.evaluate`
+    weights: "Sequence[np.ndarray]"  # evaluated values of the agent's `acting_variables`
+
+
+class Run:
+    """The run that calls a callback.
+
+    Attributes:
+      config: Configuration of the run.
+      workdir: Run directory.
+      stop_requested: True once a callback has called `stop`.
+    """
+
+    def __init__(
+        self,
+        config: run_config.RunConfig,
+        workdir: pathlib.Path,
+        counts: Callable[[], tuple[int, int]],
+        mean_return: Callable[[], float],
+        wall_seconds: float,
+    ):
+        """Creates the view of a run.
+
+        Args:
+          config: Configuration of the run.
+          workdir: Run directory.
+          counts: Returns env frames and learner updates.
+          mean_return: Returns `mean_return`.
+          wall_seconds: Seconds of training before `start_clock`.
+        """
+        self.config = config
+        self.workdir = workdir
+        self.stop_requested = False
+        self._counts = counts
+        self._mean_return = mean_return
+        self._earlier_seconds = wall_seconds
+        self._start = math.inf
+
+    @property
+    def env_frames(self) -> int:
+        """Frames learned from so far, before action repeat."""
+        return self._counts()[0]
+
+    @property
+    def learner_updates(self) -> int:
+        """Learner updates so far."""
+        return self._counts()[1]
+
+    @property
+    def mean_return(self) -> float:
+        """Mean raw return of each task's last 100 training episodes, averaged over tasks.
+
+        NaN before the first episode.
+        """
+        return self._mean_return()
+
+    @property
+    def wall_seconds(self) -> float:
+        """Seconds of training so far, of all processes that have trained the run."""
+        return self._earlier_seconds + max(0.0, time.monotonic() - self._start)
+
+    def start_clock(self) -> None:
+        """Starts the clock of `wall_seconds`."""
+        self._start = time.monotonic()
+
+    def stop(self) -> None:
+        """Stops the run after the current update, as if its budget were spent.
+
+        The run saves and evaluates itself. The same command resumes it.
+        """
+        self.stop_requested = True
+
+
+class Callback:
+    """Base class of callbacks; each method may be overridden and does nothing by default.
+
+    The learner's thread calls all methods, so that they need no locks, and training waits for them.
+    An exception ends the run with its traceback. The run is saved before.
+    """
+
+    def on_start(self, run: Run) -> None:
+        """Called before training starts or resumes; an error leaves the run unchanged."""
+
+    def on_update(self, run: Run, metrics: Mapping[str, float]) -> None:
+        """Called after each learner update with its metrics, e.g. `loss/policy`."""
+
+    def on_metrics(self, run: Run, metrics: Mapping[str, float]) -> None:
+        """Called with each row of TensorBoard: averages since the last row, NaN if unknown."""
+
+    def on_episode(self, run: Run, episode: episode_log.Row) -> None:
+        """Called with each training episode, soon after its end."""
+
+    def on_evaluation(self, run: Run, evaluation: Evaluation) -> None:
+        """Called with each periodic evaluation (`run.evaluate_every_env_frames`)."""
+
+    def on_checkpoint(self, run: Run, path: pathlib.Path) -> None:
+        """Called after a checkpoint of weights was saved; its files are `path` with suffixes."""
+
+    def on_end(self, run: Run) -> None:
+        """Called once the run is saved; also after an error, if `on_start` has returned."""
+
+
+class Callbacks:
+    """Calls the callbacks of a run, one after another."""
+
+    def __init__(self, callbacks: Sequence[Callback], run: Run):
+        self._callbacks = tuple(callbacks)
+        self._run = run
+        self._episodes: collections.deque[episode_log.Row] = collections.deque()
+        self._stopped_by = ""  # Class of the callback that requested a stop first.
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Calls `on_start`, and `on_end` of all started callbacks after the `with` block.
+
+        An error of the block is raised in any case; errors of `on_end` after it are logged.
+        """
+        started: list[Callback] = []
+        try:
+            for callback in self._callbacks:
+                self._call(callback, "on_start")
+                started.append(callback)
+            self._run.start_clock()
+            yield
+        except BaseException:
+            try:
+                self._end(started)
+            except Exception:
+                logging.exception("A callback failed at the end of the run")
+            raise
+        self._end(started)
+
+    def _end(self, started: Sequence[Callback]) -> None:
+        with contextlib.ExitStack() as stack:  # Calls each of them, even if one raises.
+            for callback in reversed(started):
+                stack.callback(self._call, callback, "on_end")
+
+    def call(self, hook: str, *arguments: Any) -> None:
+        """Calls the method `hook` of each callback, with the run and further arguments."""
+        for callback in self._callbacks:
+            self._call(callback, hook, *arguments)
+
+    def _call(self, callback: Callback, hook: str, *arguments: Any) -> None:
+        getattr(callback, hook)(self._run, *arguments)
+        if self._run.stop_requested and not self._stopped_by:
+            self._stopped_by = type(callback).__name__
+
+    def add_episode(self, episode: episode_log.Row) -> None:
+        """Stores an episode for `report_episodes`; any thread may call it."""
+        if self._callbacks:
+            self._episodes.append(episode)
+
+    def report_episodes(self) -> None:
+        """Calls `on_episode` with the episodes since the last call."""
+        for _ in range(len(self._episodes)):
+            self.call("on_episode", self._episodes.popleft())
+
+    def should_stop(self) -> bool:
+        """Returns whether a callback has requested a stop, and logs its class."""
+        if self._stopped_by:
+            logging.info(
+                "%s stops the run at %s frames; the same command resumes it",
+                self._stopped_by, f"{self._run.env_frames:,}",
+            )  # fmt: skip
+        return bool(self._stopped_by)

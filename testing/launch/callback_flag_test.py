@@ -1,0 +1,105 @@
+"""The flag --callbacks: names, arguments, and a run of the command."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from absl.testing import absltest, parameterized
+
+from laser_tf import callbacks, errors
+from launch import callback_flag
+from testing import commands, messages, pages
+
+_MODULE = """
+from laser_tf import callbacks
+
+class Mine(callbacks.Callback):
+    def __init__(self, name, values=()):
+        self.given = name, values
+
+class Broken(callbacks.Callback):
+    def on_update(self, run, metrics):
+        raise ValueError("bug of mine")
+
+class Other:
+    pass
+
+text = "a text"
+"""
+
+
+class CallbackFlagTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        (pathlib.Path(folder) / "own_callbacks.py").write_text(_MODULE)
+        sys.path.insert(0, folder)
+        self.addCleanup(sys.path.remove, folder)
+        self.addCleanup(sys.modules.pop, "own_callbacks", None)
+
+    def test_callbacks_have_their_arguments_and_order(self):
+        mine, best = callback_flag.make(
+            ["own_callbacks:Mine(name=a, values=(1, 2.5))", "laser_tf.callbacks:KeepBest"]
+        )
+        self.assertEqual(mine.given, ("a", (1, 2.5)))
+        self.assertIsInstance(best, callbacks.KeepBest)
+
+    @parameterized.parameters(
+        ("KeepBest", "--callbacks", "KeepBest"),
+        ("own_callbacks:Mine(name=a", "own_callbacks:Mine(name=a"),
+        ("no_such_module:Mine", "no_such_module"),
+        ("own_callbacks:Mien", "Mien", "Mine"),
+        ("own_callbacks:Mine", "own_callbacks:Mine", "name"),
+        ("own_callbacks:Mine(name=a, size=3)", "size"),
+        ("own_callbacks:Mine(3)", "3"),
+        ("own_callbacks:Other", "own_callbacks:Other"),
+        ("own_callbacks:text", "own_callbacks:text"),
+        ("laser_tf.callbacks:StopAfter", "StopAfter"),
+    )
+    def test_bad_entry_raises(self, entry, *named):
+        with messages.raises(errors.UserError, *named):
+            callback_flag.make([entry])
+
+
+class CommandTest(commands.CommandTest):
+    def test_bug_of_a_callback_keeps_its_traceback_and_saves(self):
+        (self.workdir.parent / "own_callbacks.py").write_text(_MODULE)
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "launch.train", "--config=laser:catch",
+                "--callbacks=own_callbacks:Broken", f"--workdir={self.workdir}",
+            ],
+            cwd=self.workdir.parent, env=os.environ | {"PYTHONPATH": str(pages.ROOT)},
+            capture_output=True, text=True, timeout=400,
+        )  # fmt: skip
+        self.assertNotEqual(done.returncode, 0)
+        for part in ("Traceback", "in on_update", "ValueError: bug of mine"):
+            self.assertIn(part, done.stderr)
+        self.assertTrue((self.workdir / "checkpoints/learner/checkpoint-1.index").exists())
+
+    def test_stopped_run_is_evaluated(self):
+        _, errors_ = self.succeed(
+            "train", "--config=laser:catch", "--config.run.env_frames=1000000",
+            "--config.run.evaluation_episodes=3", f"--workdir={self.workdir}",
+            "--callbacks=testing.training.callbacks_test:Stopper(updates=5)",
+        )  # fmt: skip
+        self.assertIn("Stopper", errors_)
+        summary = json.loads((self.workdir / "evaluation.json").read_text())
+        self.assertEqual(summary["episodes"], 3)
+        # Five updates of 40 frames, and prefetched ones.
+        self.assertBetween(summary["env_frames"], 200, 400)
+
+    def test_cluster_is_rejected_and_nothing_written(self):
+        self.assert_rejected(
+            ("--callbacks", "laser_tf.callbacks:KeepBest", "config.cluster.actors"), "train",
+            "--config=laser:catch", "--config.cluster.actors=2", f"--workdir={self.workdir}",
+            "--callbacks=laser_tf.callbacks:KeepBest",
+        )  # fmt: skip
+        self.assertFalse(self.workdir.exists())
+
+
+if __name__ == "__main__":
+    absltest.main()
