@@ -1,6 +1,7 @@
 """Exports a run's newest policy as a SavedModel that acts with TensorFlow alone.
 
 python -m launch.export --workdir=runs/pong --output=policy
+python -m launch.export --workdir=runs/pong --output=policy --format=onnx
 python -m launch.export --workdir=runs/corridor --output=policy --trust_config
 """
 
@@ -28,6 +29,9 @@ _COMPUTE_DTYPE = flags.DEFINE_enum(
     learner_config.COMPUTE_DTYPES,
     "of the torso, e.g. float32 for machines without bfloat16 [that of launch.evaluate here]",
 )
+_FORMAT = flags.DEFINE_enum(
+    "format", exporter.SAVED_MODEL, exporter.FORMATS, "file format; onnx needs make onnx"
+)
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
@@ -38,7 +42,7 @@ def main() -> None:
             raise command_line.UsageError(f"--{flag.name} must name a directory, got none.")
     output = pathlib.Path(_OUTPUT.value)
     workdir, dtype = pathlib.Path(_WORKDIR.value), _COMPUTE_DTYPE.value or ""
-    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value)
+    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value, _FORMAT.value)
     logging.info("Wrote %s; %s describes inputs and outputs", output, output / "README.md")
 
 

@@ -1,23 +1,26 @@
-"""Exports the policy of a run as a SavedModel that needs neither the run nor this package."""
+"""Exports the policy of a run to files that need neither the run nor this package."""
 
 import contextlib
 import dataclasses
-import io
 import json
 import logging
 import os
 import pathlib
 import shutil
-import warnings
-from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
-from laser_tf.export import description, portable_policy
+from laser_tf.evaluation import evaluation_files
+from laser_tf.export import converters, description, model_card, portable_policy, saved_model
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import atomic, run_directory
+
+SAVED_MODEL = "saved_model"
+FORMATS = (SAVED_MODEL, *converters.WRITERS)
+_FLOAT32 = "float32"
 
 
 def export(
@@ -25,45 +28,54 @@ def export(
     output: pathlib.Path,
     compute_dtype: str = "",
     trust_config: bool = False,
+    model_format: str = SAVED_MODEL,
 ) -> None:
-    """Writes the policy of a run's newest weights, with a description, into a new directory.
+    """Writes the policy of a run's newest weights, with a model card, into a new directory.
 
     Args:
       workdir: Run directory.
       output: New directory, which is complete or absent afterwards.
       compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
-        of an evaluation of the run on this machine.
+        of an evaluation of the run on this machine, or float32 in TFLite and ONNX.
       trust_config: Whether the run's `config.json` may name modules to import.
+      model_format: One of `FORMATS`.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
       UntrustedError: If `config.json` names modules and `trust_config` is False.
+      ConfigError: If the format has no such compute dtype.
       ValueError, ImportError, EnvironmentFailedError: If the run's environment cannot be created.
-      UserError: If TF-Agents is not installed.
+      UserError: If a package of the format is missing, or it lacks an operation of the policy.
     """
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
-    config = run_config.parse(run_directory.read_config(workdir))
+    values = run_directory.read_config(workdir)
+    config = run_config.parse(values)
     if not trust_config:
         code = config.environment.user_code()
         user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named=())
-    if compute_dtype:
-        learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
+    if dtype := _compute_dtype(compute_dtype, model_format):
+        learner = dataclasses.replace(config.learner, compute_dtype=dtype)
         config = dataclasses.replace(config, learner=learner)
+    if model_format == converters.ONNX:
+        converters.import_tf2onnx()  # Before an environment is created.
     environment = factory.make_environment(config.environment, seed=0, num_envs=1)
     with contextlib.closing(environment):
         spec = environment.spec()
         native = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
     agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0)
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
+    learner_updates = int(counters.learner_updates)
     about = description.describe(policy, config, int(counters.agent_steps), native)
+    about |= model_card.run_facts(values, learner_updates, _evaluation(workdir), model_format)
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(parents=True)
-        save(policy, unfinished, int(counters.learner_updates))
+        save(policy, unfinished, learner_updates, model_format)
         (unfinished / "policy.json").write_text(json.dumps(about, indent=2) + "\n")
-        shutil.copy(pathlib.Path(__file__).with_name("act.py"), unfinished)
-        (unfinished / "README.md").write_text(description.page(about))
+        if model_format == SAVED_MODEL:
+            shutil.copy(pathlib.Path(__file__).with_name("act.py"), unfinished)
+        (unfinished / "README.md").write_text(model_card.page(about))
         atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
         raise run_directory.WorkdirError(
@@ -73,61 +85,48 @@ def export(
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_step: int) -> None:
-    """Writes a SavedModel with the functions and signatures of TF-Agents and of this project.
+def _compute_dtype(requested: str, model_format: str) -> str:
+    """Returns the compute dtype to use instead of the run's, or "" for the run's."""
+    if model_format == SAVED_MODEL:
+        return requested
+    if requested not in ("", _FLOAT32):
+        raise errors.ConfigError(
+            f"compute_dtype must be {_FLOAT32} for the format {model_format}, got {requested}. "
+            "Leave it out."
+        )
+    return _FLOAT32
+
+
+def _evaluation(workdir: pathlib.Path) -> dict[str, Any] | None:
+    """Returns the run's newest evaluation without single returns; None if it is missing."""
+    try:
+        evaluation = json.loads(evaluation_files.result_file(workdir).read_text())
+        keys = "episodes", "mean_return", "standard_deviation", "env_frames", "protocol"
+        return {key: evaluation[key] for key in keys}
+    except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
+        return None
+
+
+def save(
+    policy: portable_policy.PortablePolicy,
+    folder: pathlib.Path,
+    train_step: int,
+    model_format: str = SAVED_MODEL,
+) -> None:
+    """Writes a policy in a format; see the writers for the errors.
 
     Args:
       policy: Policy to save.
-      folder: New directory.
+      folder: Existing directory.
       train_step: Learner updates behind the weights.
-
-    Raises:
-      UserError: If TF-Agents is not installed.
-      OSError, tf.errors.OpError: If the model cannot be written.
+      model_format: One of `FORMATS`.
     """
-    with _silenced():
-        try:  # Imported here because TF-Agents takes seconds to load.
-            from laser_tf.export import tf_agents_policy
-        except ModuleNotFoundError as error:
-            package = error.name.split(".")[0]
-            raise errors.UserError(
-                f"an export needs the package {package!r}: pip install --no-deps tf-agents==0.19.0 "
-                "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
-            ) from None
-        saver = tf_agents_policy.make_saver(policy, train_step)
-        acting = [*policy.step_signature(), policy.state_signature()]
-        for function, signature in (
-            (policy.initial_state, [tf.TensorSpec([], tf.int32, "batch_size")]),
-            (policy.greedy, acting),
-            (policy.sample, [*acting, tf.TensorSpec([2], tf.int32, "seed")]),
-        ):
-            name = function.__name__
-            compiled = tf.function(function, input_signature=signature, autograph=False)
-            saver.register_concrete_function(name, compiled)
-            saver.signatures[name] = _flat(function, signature)
-        saver.save(str(folder))
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """Silences gym's banner and TF-Agents' warnings about its syntax and about distributions."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.WARNING)  # The libraries log their progress and renamed tensors.
     try:
-        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        if model_format == SAVED_MODEL:
+            saved_model.write(policy, folder, train_step)
+        else:
+            converters.WRITERS[model_format](policy, folder / f"policy.{model_format}")
     finally:
         logging.disable(before)
-
-
-def _flat(function: Callable, signature: list) -> Callable:
-    """Returns a policy's function for servers: named tensors in, named tensors out."""
-
-    def call(*tensors: tf.Tensor) -> dict[str, tf.Tensor]:
-        result = function(*tf.nest.pack_sequence_as(signature, tensors))
-        *action, state = result if isinstance(result, tuple) else (result,)
-        outputs = {f"state_{name}": tensor for name, tensor in state.items()}
-        return outputs | ({"action": action[0]} if action else {})
-
-    return tf.function(call, input_signature=tf.nest.flatten(signature), autograph=False)
