@@ -4,8 +4,11 @@ Inputs have the names of the SavedModel's signature `greedy`. Outputs are `actio
 `next_state_<name>`: in a graph of ONNX an output must not have the name of an input.
 """
 
+import contextlib
+import os
 import pathlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -35,7 +38,9 @@ def write_tflite(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> 
     model = tf.Module()
     model.variables_to_freeze = greedy.variables
     converter = tf.lite.TFLiteConverter.from_concrete_functions([greedy], model)
-    path.write_bytes(_convert("tflite", converter.convert))
+    with _without_native_messages():
+        content = _convert("tflite", converter.convert)
+    path.write_bytes(content)
 
 
 def write_onnx(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> None:
@@ -76,6 +81,20 @@ def _greedy(policy: portable_policy.PortablePolicy) -> tf.types.experimental.Gen
     """Returns the greedy function with named inputs and outputs."""
     signature = [*policy.step_signature(), policy.state_signature()]
     return portable_policy.with_named_tensors(policy.greedy, signature, "next_state_")
+
+
+@contextlib.contextmanager
+def _without_native_messages() -> Iterator[None]:
+    """Drops what C++ writes to standard error: TFLite prints statistics at every log level."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with pathlib.Path(os.devnull).open("w") as null:
+            os.dup2(null.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _convert(model_format: str, converter: Callable[[], Any]) -> Any:

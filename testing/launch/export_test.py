@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import os
 import pathlib
 import runpy
 import shutil
@@ -118,7 +117,8 @@ class ExportTest(commands.CommandTest):
             "export", f"--workdir={self.run_folder}", f"--output={output}", "--format=tflite"
         )
         self.assertLen(printed.splitlines(), 1)
-        self.assertCountEqual(os.listdir(output), ["README.md", "policy.json", "policy.tflite"])
+        files = [path.name for path in output.iterdir()]
+        self.assertCountEqual(files, ["README.md", "policy.json", "policy.tflite"])
         about = json.loads((output / "policy.json").read_text())
         self.assertEqual(about["format"], "tflite")
         self.assertEqual(about["evaluation"]["mean_return"], summary["mean_return"])
