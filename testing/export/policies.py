@@ -105,12 +105,15 @@ def config(kind: str) -> run_config.RunConfig:
             agent={"core": "preco_lstm", "core_size": 16, "trust_region": "behaviour"},
         )
     if kind == "deep":
-        return fakes.catch_config(agent={"torso": "deep"})
+        agent = {"torso": "deep", "core": "lstm", "core_size": 16}
+        return fakes.catch_config(replay={"frame_stack": 2}, agent=agent)
     if kind == "reactor":
         return run_config.parse(reactor.get_config("minatar").to_dict())
     values = laser.get_config({"lstm": "tmaze", "vectors": "gymnasium"}.get(kind, kind)).to_dict()
     if kind == "lstm":
         values["environment"]["corridor_length"] = 3
+    if kind == "vectors":  # CartPole; normalised by random moments, all states would be alike.
+        values["agent"]["normalise_vectors"] = False
     if kind == "minatar":
         values["replay"]["frame_stack"] = 3
     return run_config.parse(values)
