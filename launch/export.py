@@ -1,6 +1,7 @@
 """Exports a run's newest policy as a SavedModel that acts with TensorFlow alone.
 
 python -m launch.export --workdir=runs/pong --output=policy
+python -m launch.export --workdir=runs/pong --output=policy --format=onnx
 python -m launch.export --workdir=runs/corridor --output=policy --trust_config
 """
 
@@ -31,6 +32,9 @@ _COMPUTE_DTYPE = flags.DEFINE_enum(
 _BEST = flags.DEFINE_bool(
     "best", False, "export the weights that laser_tf.callbacks:KeepBest has kept, not the newest"
 )
+_FORMAT = flags.DEFINE_enum(
+    "format", exporter.SAVED_MODEL, exporter.FORMATS, "file format; onnx needs make onnx"
+)
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
@@ -41,7 +45,9 @@ def main() -> None:
             raise command_line.UsageError(f"--{flag.name} must name a directory, got none.")
     output = pathlib.Path(_OUTPUT.value)
     workdir, dtype = pathlib.Path(_WORKDIR.value), _COMPUTE_DTYPE.value or ""
-    exporter.export(workdir, output, dtype, _TRUST_CONFIG.value, _BEST.value)
+    exporter.export(
+        workdir, output, dtype, _TRUST_CONFIG.value, best=_BEST.value, model_format=_FORMAT.value
+    )
     logging.info("Wrote %s; %s describes inputs and outputs", output, output / "README.md")
 
 

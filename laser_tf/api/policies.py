@@ -49,10 +49,10 @@ def load_policy(
 
     if not is_run:
         return act.load(folder, task, seed)
-    from laser_tf.export import exporter
+    from laser_tf.export import exporter, saved_model
 
     restored = exporter.restore(folder, trust_config=trust_config, best=best)
-    return act.Policy(exporter.compiled(restored.policy), restored.about, task, seed)
+    return act.Policy(saved_model.compiled(restored.policy), restored.about, task, seed)
 
 
 @log_messages.keeping_root_logger()

@@ -1,25 +1,26 @@
-"""Exports the policy of a run as a SavedModel that needs neither the run nor this package."""
+"""Exports the policy of a run to files that need neither the run nor this package."""
 
 import contextlib
 import dataclasses
-import io
 import json
 import logging
 import os
 import pathlib
 import shutil
-import types
-import warnings
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.environments import factory, user_modules
-from laser_tf.export import act, description, portable_policy
+from laser_tf.evaluation import evaluation_files
+from laser_tf.export import act, converters, description, model_card, portable_policy, saved_model
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import atomic, run_directory
+
+SAVED_MODEL = "saved_model"
+FORMATS = (SAVED_MODEL, *converters.WRITERS)
+_FLOAT32 = "float32"
 
 
 def export(
@@ -28,33 +29,46 @@ def export(
     compute_dtype: str = "",
     trust_config: bool = False,
     best: bool = False,
+    model_format: str = SAVED_MODEL,
 ) -> None:
-    """Writes the policy of a run's newest weights, with a description, into a new directory.
+    """Writes the policy of a run's newest weights, with a model card, into a new directory.
 
     Args:
       workdir: Run directory.
       output: New directory, which is complete or absent afterwards.
       compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
-        of an evaluation of the run on this machine.
+        of an evaluation of the run on this machine, or float32 in TFLite and ONNX.
       trust_config: Whether the run's `config.json` may name modules to import.
       best: Whether to export `best_weights` instead of the newest weights.
+      model_format: One of `FORMATS`.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
       UntrustedError: If `config.json` names modules and `trust_config` is False.
+      ConfigError: If the format has no such compute dtype.
       ValueError, ImportError, EnvironmentFailedError: If the run's environment cannot be created.
-      UserError: If TF-Agents is not installed.
+      UserError: If a package of the format is missing, or it lacks an operation of the policy.
     """
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
-    restored = restore(workdir, compute_dtype, trust_config, best)
+    dtype = _compute_dtype(compute_dtype, model_format)
+    if model_format == converters.ONNX:
+        converters.import_tf2onnx()  # Before an environment is created.
+    restored = restore(workdir, dtype, trust_config, best)
+    about = restored.about | model_card.run_facts(
+        run_directory.read_config(workdir),
+        restored.learner_updates,
+        _evaluation(workdir, best),
+        model_format,
+    )
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(parents=True)
-        save(restored.policy, unfinished, restored.learner_updates)
-        (unfinished / act.DESCRIPTION).write_text(json.dumps(restored.about, indent=2) + "\n")
-        shutil.copy(act.__file__, unfinished)
-        (unfinished / "README.md").write_text(description.page(restored.about))
+        save(restored.policy, unfinished, restored.learner_updates, model_format)
+        (unfinished / act.DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
+        if model_format == SAVED_MODEL:
+            shutil.copy(act.__file__, unfinished)
+        (unfinished / "README.md").write_text(model_card.page(about))
         atomic.replace(unfinished, output)
     except (OSError, tf.errors.OpError) as error:
         raise run_directory.WorkdirError(
@@ -99,74 +113,53 @@ def restore(
     return Restored(policy, about, int(counters.learner_updates))
 
 
-def save(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_step: int) -> None:
-    """Writes a SavedModel with the functions and signatures of TF-Agents and of this project.
+def _compute_dtype(requested: str, model_format: str) -> str:
+    """Returns the compute dtype to use instead of the run's, or "" for the run's."""
+    if model_format == SAVED_MODEL:
+        return requested
+    if requested not in ("", _FLOAT32):
+        raise errors.ConfigError(
+            f"compute_dtype must be {_FLOAT32} for the format {model_format}, got {requested}. "
+            "Leave it out."
+        )
+    return _FLOAT32
+
+
+def _evaluation(workdir: pathlib.Path, best: bool) -> dict[str, Any] | None:
+    """Returns the run's newest evaluation without single returns.
+
+    Returns None if the evaluation is missing, or if it is not one of the exported weights.
+    """
+    try:
+        evaluation = json.loads(evaluation_files.result_file(workdir).read_text())
+        if (evaluation["protocol"].get("weights") == "best") != best:
+            return None
+        keys = "episodes", "mean_return", "standard_deviation", "env_frames", "protocol"
+        return {key: evaluation[key] for key in keys}
+    except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
+        return None
+
+
+def save(
+    policy: portable_policy.PortablePolicy,
+    folder: pathlib.Path,
+    train_step: int,
+    model_format: str = SAVED_MODEL,
+) -> None:
+    """Writes a policy in a format; see the writers for the errors.
 
     Args:
       policy: Policy to save.
-      folder: New directory.
+      folder: Existing directory.
       train_step: Learner updates behind the weights.
-
-    Raises:
-      UserError: If TF-Agents is not installed.
-      OSError, tf.errors.OpError: If the model cannot be written.
+      model_format: One of `FORMATS`.
     """
-    with _silenced():
-        try:  # Imported here because TF-Agents takes seconds to load.
-            from laser_tf.export import tf_agents_policy
-        except ModuleNotFoundError as error:
-            package = error.name.split(".")[0]
-            raise errors.UserError(
-                f"an export needs the package {package!r}: pip install --no-deps tf-agents==0.19.0 "
-                "gin-config==0.5.0 gym==0.23.0 gym-notices==0.1.0"
-            ) from None
-        saver = tf_agents_policy.make_saver(policy, train_step)
-        for name, (function, signature) in _functions(policy).items():
-            saver.register_concrete_function(name, _compile(function, signature))
-            saver.signatures[name] = _flat(function, signature)
-        saver.save(str(folder))
-
-
-def compiled(policy: portable_policy.PortablePolicy) -> types.SimpleNamespace:
-    """Returns the functions of a policy that a SavedModel has, under their names."""
-    functions = _functions(policy).items()
-    return types.SimpleNamespace(**{name: _compile(*function) for name, function in functions})
-
-
-def _functions(policy: portable_policy.PortablePolicy) -> dict[str, tuple[Callable, list]]:
-    """Returns name -> function and signature."""
-    acting = [*policy.step_signature(), policy.state_signature()]
-    return {
-        "initial_state": (policy.initial_state, [tf.TensorSpec([], tf.int32, "batch_size")]),
-        "greedy": (policy.greedy, acting),
-        "sample": (policy.sample, [*acting, tf.TensorSpec([2], tf.int32, "seed")]),
-    }
-
-
-def _compile(function: Callable, signature: list) -> Callable:
-    return tf.function(function, input_signature=signature, autograph=False)
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """Silences gym's banner and TF-Agents' warnings about its syntax and about distributions."""
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.WARNING)  # The libraries log their progress and renamed tensors.
     try:
-        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        if model_format == SAVED_MODEL:
+            saved_model.write(policy, folder, train_step)
+        else:
+            converters.WRITERS[model_format](policy, folder / f"policy.{model_format}")
     finally:
         logging.disable(before)
-
-
-def _flat(function: Callable, signature: list) -> Callable:
-    """Returns a policy's function for servers: named tensors in, named tensors out."""
-
-    def call(*tensors: tf.Tensor) -> dict[str, tf.Tensor]:
-        result = function(*tf.nest.pack_sequence_as(signature, tensors))
-        *action, state = result if isinstance(result, tuple) else (result,)
-        outputs = {f"state_{name}": tensor for name, tensor in state.items()}
-        return outputs | ({"action": action[0]} if action else {})
-
-    return tf.function(call, input_signature=tf.nest.flatten(signature), autograph=False)

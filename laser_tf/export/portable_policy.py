@@ -4,6 +4,7 @@ The state is a flat dictionary of what an actor keeps between two steps: the cor
 frames that images are stacked from, and the last action. It resets itself where `is_first` is true.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -138,6 +139,29 @@ class PortablePolicy:
             for name, leaf in _named(_FRAMES, self.spec.observation).items()
             if observations.is_image(leaf)
         }
+
+
+def with_named_tensors(
+    function: Callable, signature: list[Any], state_prefix: str = "state_"
+) -> tf.types.experimental.GenericFunction:
+    """Returns a policy's function for servers and other formats: named tensors in and out.
+
+    Args:
+      function: Function of a policy that returns a state, or an action and a state.
+      signature: `tf.TensorSpec`s of its arguments, whose names become the inputs.
+      state_prefix: First part of the names of the returned state.
+
+    Returns:
+      A `tf.function` that returns a dictionary of tensors.
+    """
+
+    def call(*tensors: tf.Tensor) -> dict[str, tf.Tensor]:
+        result = function(*tf.nest.pack_sequence_as(signature, tensors))
+        *action, state = result if isinstance(result, tuple) else (result,)
+        outputs = {f"{state_prefix}{name}": tensor for name, tensor in state.items()}
+        return outputs | ({"action": action[0]} if action else {})
+
+    return tf.function(call, input_signature=tf.nest.flatten(signature), autograph=False)
 
 
 def _named(prefix: str, nest: Any) -> dict[str, Any]:

@@ -95,8 +95,9 @@ def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Te
     Returns:
       Stack [B, H, W, K * C], whose last K - 1 frames are the next call's `stack`.
     """
-    kept = tf.where(is_first[:, None, None, None], tf.zeros_like(stack), stack)
-    return tf.concat([kept, frame], axis=-1)
+    # In int32, since TFLite selects no uint8.
+    kept = tf.where(is_first[:, None, None, None], 0, tf.cast(stack, tf.int32))
+    return tf.concat([tf.cast(kept, stack.dtype), frame], axis=-1)
 
 
 class FrameStacker:

@@ -40,6 +40,11 @@ def of_machine() -> dict[str, str]:
     return recorded() | {"laser_tf": f"with sources {_sources()}"}
 
 
+def of_package() -> str:
+    """Returns the version of this package and a hash of its sources."""
+    return f"{_version('laser-tf') or 'checkout'}, sources {_sources()}"
+
+
 def differing(expected: Mapping[str, str]) -> str:
     """Describes how this machine differs from the `of_machine` of another; "" if it does not."""
     here = of_machine()

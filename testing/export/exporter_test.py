@@ -5,7 +5,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from unittest import mock
 
 import numpy as np
 import scipy.stats
@@ -14,8 +13,8 @@ import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from laser_tf import errors, export
-from laser_tf.export import exporter, portable_policy
+from laser_tf import errors
+from laser_tf.export import portable_policy
 from testing import messages
 from testing.export import policies
 
@@ -176,31 +175,22 @@ class SavedModelTest(parameterized.TestCase):
 
 
 class ImportTest(absltest.TestCase):
-    def test_only_saving_imports_tf_agents_and_prints_nothing(self):
+    def test_saving_needs_no_tf_agents_and_prints_nothing(self):
         script = (
             "import pathlib, sys, tempfile\n"
+            "sys.modules |= dict.fromkeys(('tf_agents', 'gym', 'tf2onnx'))  # not importable\n"
             "from laser_tf.evaluation import run_evaluation\n"
             "from laser_tf.training import training\n"
             "from launch import train\n"
             "from testing.export import policies\n"
-            "assert 'tf_agents' not in sys.modules and 'gym' not in sys.modules\n"
             "with tempfile.TemporaryDirectory() as folder:\n"
             "    policies.save(policies.make('feed_forward'), pathlib.Path(folder) / 'policy')\n"
-            "assert 'tf_agents' in sys.modules\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=400,
             env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
         )  # fmt: skip
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
-
-    def test_missing_package_names_its_installation(self):
-        missing = {"tf_agents": None, "tf_agents.policies": None}
-        with mock.patch.dict(sys.modules, missing):
-            sys.modules.pop("laser_tf.export.tf_agents_policy", None)
-            vars(export).pop("tf_agents_policy", None)  # From an import by another test.
-            with messages.raises(errors.UserError, "tf_agents", "pip install", "tf-agents==0.19.0"):
-                exporter.save(None, None, None)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from configs import laser
+from configs import laser, reactor
 from laser_tf import array_function, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, factory
@@ -73,25 +73,26 @@ class Example(NamedTuple):
 
 
 def make(kind: str) -> Example:
-    config = _config(kind)
+    settings = config(kind)
     tf.keras.utils.set_random_seed(3)
     if kind == "continuous":
         environment = ContinuousEnvironment(NUM_ENVS, seed=2)
     else:
-        environment = factory.make_environment(config.environment, seed=2, num_envs=NUM_ENVS)
-    agent = assembly.build_agent(config, environment.spec(), "float32", 1, is_evaluating=True)
+        environment = factory.make_environment(settings.environment, seed=2, num_envs=NUM_ENVS)
+    agent = assembly.build_agent(settings, environment.spec(), "float32", 1, is_evaluating=True)
     for index, variable in enumerate(agent.acting_variables):
         # Fresh weights would take one action in all states, and moments would be initial.
         noise = tf.random.stateless_uniform(variable.shape, [index, 7], 0.1, 0.9)
         # Large deviations of the moments keep the policy away from certainty.
         factor, shift = (2, 0.5) if variable.trainable else (32, 0)
         variable.assign(factor * variable + noise - shift)
-    depth = config.replay.frame_stack
+    depth = settings.replay.frame_stack
     policy = portable_policy.PortablePolicy(agent, environment.spec(), depth)
     return Example(agent, environment, policy, depth)
 
 
-def _config(kind: str) -> run_config.RunConfig:
+def config(kind: str) -> run_config.RunConfig:
+    """Returns the configuration of a run whose agent is of a kind."""
     if kind == "feed_forward":
         return fakes.catch_config(
             replay={"frame_stack": 4}, agent={"image_normalisation": "running"}
@@ -103,8 +104,18 @@ def _config(kind: str) -> run_config.RunConfig:
             replay={"frame_stack": 3},
             agent={"core": "preco_lstm", "core_size": 16, "trust_region": "behaviour"},
         )
-    values = laser.get_config("tmaze").to_dict()
-    values["environment"]["corridor_length"] = 3
+    if kind == "deep":
+        agent = {"torso": "deep", "core": "lstm", "core_size": 16}
+        return fakes.catch_config(replay={"frame_stack": 2}, agent=agent)
+    if kind == "reactor":
+        return run_config.parse(reactor.get_config("minatar").to_dict())
+    values = laser.get_config({"lstm": "tmaze", "vectors": "gymnasium"}.get(kind, kind)).to_dict()
+    if kind == "lstm":
+        values["environment"]["corridor_length"] = 3
+    if kind == "vectors":  # CartPole; normalised by random moments, all states would be alike.
+        values["agent"]["normalise_vectors"] = False
+    if kind == "minatar":
+        values["replay"]["frame_stack"] = 3
     return run_config.parse(values)
 
 

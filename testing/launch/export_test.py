@@ -2,11 +2,14 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import pathlib
 import runpy
 import shutil
+import sys
 import tempfile
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -15,6 +18,7 @@ import tree
 from absl.testing import absltest
 from dm_env import specs
 
+from laser_tf import errors
 from laser_tf.environments import base, canonical_actions, catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_runner, run_evaluation
 from laser_tf.export import act, description, exporter, portable_policy
@@ -44,8 +48,8 @@ class ExportTest(commands.CommandTest):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.run_folder, cls.output = cls.folder / "run", cls.folder / "policy"
-        code, _, errors = commands.run("train", *TRAINED, f"--workdir={cls.run_folder}")
-        assert code == 0, errors
+        code, _, printed = commands.run("train", *TRAINED, f"--workdir={cls.run_folder}")
+        assert code == 0, printed
         cls.exported = commands.run(
             "export", f"--workdir={cls.run_folder}", f"--output={cls.output}"
         )
@@ -56,10 +60,10 @@ class ExportTest(commands.CommandTest):
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
     def test_exported_policy_describes_itself(self):
-        code, output, errors = self.exported
-        self.assertEqual((code, output), (0, ""), errors)
-        self.assertLen(errors.splitlines(), 1)
-        self.assertIn(str(self.output / "README.md"), errors)
+        code, output, printed = self.exported
+        self.assertEqual((code, output), (0, ""), printed)
+        self.assertLen(printed.splitlines(), 1)
+        self.assertIn(str(self.output / "README.md"), printed)
         about = json.loads((self.output / "policy.json").read_text())
         self.assertEqual(
             about["inputs"][0],
@@ -107,6 +111,35 @@ class ExportTest(commands.CommandTest):
         returns = [episode.episode_return for episode in episodes]
         self.assertEqual(returns, summary["tasks"]["catch"]["returns"])
         self.assertGreater(np.mean(returns), 0.5)
+
+    def test_tflite_export_has_the_evaluation_in_its_card(self):
+        summary = run_evaluation.evaluate(
+            self.run_folder, episodes=8, seed=5, video=False, greedy=True
+        )
+        output = self.folder / "tflite"
+        _, printed = self.succeed(
+            "export", f"--workdir={self.run_folder}", f"--output={output}", "--format=tflite"
+        )
+        self.assertLen(printed.splitlines(), 1)
+        files = [path.name for path in output.iterdir()]
+        self.assertCountEqual(files, ["README.md", "policy.json", "policy.tflite"])
+        about = json.loads((output / "policy.json").read_text())
+        self.assertEqual(about["format"], "tflite")
+        self.assertEqual(about["evaluation"]["mean_return"], summary["mean_return"])
+        self.assertEqual(about["config"]["agent"]["name"], "laser")
+        card = (output / "README.md").read_text()
+        self.assertIn(f"mean return {summary['mean_return']:.4g}", card)
+        self.assertIn("8 episodes", card)
+
+    def test_unusable_format_is_rejected_and_nothing_written(self):
+        before = sorted(self.folder.rglob("*"))
+        export = functools.partial(exporter.export, self.run_folder, self.folder / "new")
+        with mock.patch.dict(sys.modules, {"tf2onnx": None}):
+            with messages.raises(errors.MissingPackageError, "tf2onnx", "make onnx"):
+                export(model_format="onnx")
+        with messages.raises(errors.ConfigError, "compute_dtype", "float32", "bfloat16"):
+            export("bfloat16", model_format="tflite")
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
 
     def test_unusable_run_is_rejected_and_nothing_written(self):
         empty, damaged = self.folder / "empty", self.folder / "damaged"

@@ -1,0 +1,111 @@
+"""Converts the greedy policy to TFLite and ONNX: one file without TensorFlow's variables.
+
+Inputs have the names of the SavedModel's signature `greedy`. Outputs are `action` and
+`next_state_<name>`: in a graph of ONNX an output must not have the name of an input.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import tensorflow as tf
+
+from laser_tf import errors
+from laser_tf.export import portable_policy
+
+ONNX = "onnx"
+_INSTALLATION = (
+    "run make onnx, or pip install --no-deps tf2onnx==1.16.1 onnx==1.17.0 onnxruntime==1.26.0"
+)
+
+
+def write_tflite(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> None:
+    """Writes the greedy policy for TFLite, with its builtin operations alone.
+
+    Args:
+      policy: Policy to write, with a torso that computes in float32.
+      path: New file. Its only signature is `serving_default`.
+
+    Raises:
+      UserError: If TFLite lacks an operation of the policy.
+      OSError: If the file cannot be written.
+    """
+    greedy = _greedy(policy).get_concrete_function()
+    model = tf.Module()
+    model.variables_to_freeze = greedy.variables
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([greedy], model)
+    with _without_native_messages():
+        content = _convert("tflite", converter.convert)
+    path.write_bytes(content)
+
+
+def write_onnx(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> None:
+    """Writes the greedy policy for ONNX, with operation set 15.
+
+    Args:
+      policy: Policy to write, with a torso that computes in float32.
+      path: New file.
+
+    Raises:
+      MissingPackageError: If tf2onnx is not installed.
+      UserError: If ONNX lacks an operation of the policy.
+      OSError: If the file cannot be written.
+    """
+    convert, greedy = import_tf2onnx().convert.from_function, _greedy(policy)
+    model, _ = _convert(ONNX, lambda: convert(greedy, greedy.input_signature, opset=15))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    path.write_bytes(model.SerializeToString())
+
+
+def import_tf2onnx() -> ModuleType:
+    """Imports tf2onnx, which is not among this package's requirements.
+
+    Raises:
+      MissingPackageError: If tf2onnx or a package that it imports is missing.
+    """
+    try:
+        import tf2onnx
+    except ModuleNotFoundError as error:
+        raise errors.MissingPackageError(
+            f"the format onnx needs the package {error.name!r}: {_INSTALLATION}"
+        ) from None
+    return tf2onnx
+
+
+def _greedy(policy: portable_policy.PortablePolicy) -> tf.types.experimental.GenericFunction:
+    """Returns the greedy function with named inputs and outputs."""
+    signature = [*policy.step_signature(), policy.state_signature()]
+    return portable_policy.with_named_tensors(policy.greedy, signature, "next_state_")
+
+
+@contextlib.contextmanager
+def _without_native_messages() -> Iterator[None]:
+    """Drops what C++ writes to standard error: TFLite prints statistics at every log level."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with pathlib.Path(os.devnull).open("w") as null:
+            os.dup2(null.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _convert(model_format: str, converter: Callable[[], Any]) -> Any:
+    """Returns the result of a converter; its errors have many types and name an operation."""
+    try:
+        return converter()
+    except Exception as error:
+        raise errors.UserError(
+            f"the policy cannot be converted to {model_format}: {errors.first_line(error)}. Use "
+            "--format=saved_model."
+        ) from error
+
+
+WRITERS = {"tflite": write_tflite, ONNX: write_onnx}
