@@ -10,7 +10,7 @@ from laser_tf.agents import acer_config, average_policy
 from laser_tf.distributions import base as distributions_base
 from laser_tf.distributions import policy_statistics
 from laser_tf.networks import heads, stochastic_dueling
-from laser_tf.ops import action_mask, importance_truncation, policy_gradient
+from laser_tf.ops import importance_truncation, policy_gradient
 
 
 class CriticOutput(NamedTuple):
@@ -80,8 +80,6 @@ class DiscreteCritic(Critic):
         )
         advantages = tf.stop_gradient(action_values[:-1]) - values[:-1, :, None]
         weights = importance_truncation.correction_weights(log_rhos, self._truncation)
-        # The ratio of two probabilities of 0 is rounding noise.
-        weights = tf.where(action_mask.is_allowed(experience.outputs[:-1]), weights, 0.0)
         correction = self._statistics.expected_score(experience.outputs[:-1], weights * advantages)
         return CriticOutput(values, q_taken, correction)
 

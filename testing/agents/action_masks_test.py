@@ -173,11 +173,15 @@ class LossTest(parameterized.TestCase):
 
 
 class ActingTest(parameterized.TestCase):
-    def _act(self, agent: base.Agent, size: int = 400) -> tuple[types.AgentOutput, np.ndarray]:
-        """Returns the agent's output for random masks, and the masks [B, A]."""
-        unrolls.shake(agent.trainable_variables, scale=1.0)
+    def _act(
+        self, agent: base.Agent, size: int = 400, share: float = 0.4
+    ) -> tuple[types.AgentOutput, np.ndarray]:
+        """Returns the agent's output for random masks, and the masks [B, A].
+
+        Each action is allowed with probability `share`, and at least one is.
+        """
         generator = np.random.default_rng(0)
-        mask = generator.random([size, A]) < 0.4
+        mask = generator.random([size, A]) < share
         mask[np.arange(size), generator.integers(A, size=size)] = True
         step = tf.nest.map_structure(tf.constant, observations.padding_steps(_spec(), (size,)))
         state = tf.constant(generator.normal(size=[size, 3]), tf.float32)
@@ -188,6 +192,7 @@ class ActingTest(parameterized.TestCase):
     @parameterized.parameters(("laser", {}), ("acer", {}), ("a3c", {}), ("reactor", REACTOR))
     def test_policy_takes_allowed_actions_only(self, kind, overrides):
         agent = _agent(kind, overrides)
+        unrolls.shake(agent.trainable_variables, scale=1.0)
         output, mask = self._act(agent)
         for action in (output.action, agent.greedy_action(output)):
             self.assertTrue(np.take_along_axis(mask, action.numpy()[:, None], axis=1).all())
@@ -197,10 +202,18 @@ class ActingTest(parameterized.TestCase):
             share = agent._config.uniform_share / mask.sum(axis=1, keepdims=True)
             self.assertTrue((probabilities >= np.where(mask, 0.99 * share, 0)).all())
 
+    def test_networks_do_not_read_the_mask(self):
+        agent = _agent("laser", {"normalise_vectors": True})
+        unrolls.shake(agent.trainable_variables, scale=1.0)
+        (masked, mask), (free, _) = (self._act(agent, share=share) for share in (0.4, 1.0))
+        np.testing.assert_allclose(masked.policy.numpy()[mask], free.policy.numpy()[mask], 1e-5)
+        agent._trunk.observe(_unroll(agent)[0].env_output)  # Moments have no entry for it.
+
     @parameterized.parameters(0.0, 1.0)
     def test_epsilon_greedy_takes_allowed_actions_only(self, epsilon):
         overrides = {"hidden_units": 4, "core": "none", "evaluation_epsilon": epsilon}
         agent = _agent("r2d2", overrides, is_evaluating=True)
+        unrolls.shake(agent.trainable_variables, scale=1.0)
         output, mask = self._act(agent, 5_000)
         actions, greedy = output.action.numpy(), agent.greedy_action(output).numpy()
         for action in (actions, greedy):

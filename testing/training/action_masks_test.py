@@ -1,0 +1,58 @@
+"""Runs on an environment with action masks: learning, evaluation and export."""
+
+import pathlib
+import tempfile
+
+import gymnasium
+import numpy as np
+from absl.testing import absltest, parameterized
+
+from configs import laser
+from laser_tf.evaluation import run_evaluation
+from laser_tf.export import act, exporter
+from laser_tf.monitoring import episode_log
+from laser_tf.training import run_config
+from testing import fakes, runs
+from testing.environments import masked_doors
+
+DOORS = "testing.environments.masked_doors:Doors-v0"
+
+
+def _config(agent="laser", **environment):
+    values = laser.get_config("gymnasium").to_dict()
+    values["environment"] |= {"task": DOORS, "num_workers": 1} | environment
+    if agent == "r2d2":
+        r2d2 = fakes.config_values(fakes.r2d2_catch_config(agent={"core": "none"}))
+        values |= {section: r2d2[section] for section in ("agent", "replay", "learner")}
+    values["run"].update(env_frames=10_000, evaluation_episodes=0)
+    return run_config.parse(values)
+
+
+class ActionMasksTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self._folder = pathlib.Path(folder)
+        self._workdir = self._folder / "run"
+
+    def test_laser_without_masks_fails(self):
+        run = runs.train(_config(arguments="masks=False"), self._workdir)
+        self.assertLess(run.returns.mean_return(), 0.1)
+
+    @parameterized.parameters("laser", "r2d2")
+    def test_masks_are_respected_in_training_evaluation_and_export(self, agent):
+        runs.train(_config(agent), self._workdir)
+        # A forbidden action would shorten an episode.
+        lengths = episode_log.read(self._workdir)[DOORS].lengths
+        self.assertEqual(set(lengths.tolist()), {masked_doors.STEPS})
+        summary = run_evaluation.evaluate(
+            self._workdir, episodes=50, seed=2, video=False, greedy=True, trust_config=True
+        )
+        self.assertGreater(summary["mean_return"], 0.9)  # 0.5 with random allowed actions
+        exporter.export(self._workdir, self._folder / "policy", trust_config=True)
+        returns = act.run(self._folder / "policy", gymnasium.make("Doors-v0"), 20, DOORS)
+        self.assertGreater(np.mean(returns), 0.9)
+
+
+if __name__ == "__main__":
+    absltest.main()
