@@ -67,13 +67,19 @@ class TrainedPolicyTest(parameterized.TestCase):
         for observation in images:
             actions, batch_state = policy.act(observation, batch_state, reward=[1.0, 2.0, 3.0])
             batch_actions.append(actions)
-        self.assertGreater(len(np.unique(batch_actions)), 1)
+        hidden = np.concatenate(
+            [leaf for name, leaf in batch_state.tensors.items() if name.startswith("core")], axis=1
+        )
+        self.assertGreater(np.abs(hidden[0] - hidden[1]).max(), 1e-3)
         for index in range(3):
             state = policy.initial_state()
             for observation, expected in zip(images[:, index], batch_actions, strict=True):
                 action, state = policy.act(observation, state, reward=1.0 + index)
                 self.assertEqual(action, expected[index])
                 self.assertEqual(np.shape(action), ())
+            for name, leaf in state.tensors.items():
+                expected = batch_state.tensors[name][index]
+                np.testing.assert_allclose(leaf[0], expected, atol=1e-5, err_msg=name)
             # A new episode forgets the last one.
             _, renewed = policy.act(images[0, index], state, is_first=True)
             _, fresh = policy.act(images[0, index], policy.initial_state())

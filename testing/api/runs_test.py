@@ -1,6 +1,5 @@
 """Training and evaluation from Python, in the process of the test."""
 
-import contextlib
 import dataclasses
 import json
 import logging
@@ -13,12 +12,9 @@ import tempfile
 import threading
 from unittest import mock
 
-import dm_env
-import gymnasium
 import numpy as np
 import psutil
 from absl.testing import absltest, parameterized
-from dm_env import specs
 
 import laser_tf
 from laser_tf import errors
@@ -26,6 +22,7 @@ from laser_tf.environments import user_modules
 from laser_tf.monitoring import progress
 from laser_tf.workdir import run_directory
 from testing import fakes, messages
+from testing.environments import small_environments
 
 # Locks a file, or fails if another process has locked it.
 _LOCK_FILE = (
@@ -56,46 +53,14 @@ def _train(*arguments, **options):
     return laser_tf.train(*arguments, progress=False, **options)
 
 
-def make_coin(sides=2):
-    """Returns an environment of a class that only this function has."""
-
-    class Coin(gymnasium.Env):
-        observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,), np.float32)
-        action_space = gymnasium.spaces.Discrete(sides, start=5)
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed)
-            return np.zeros(2, np.float32), {}
-
-        def step(self, action):
-            assert 5 <= action < 5 + sides
-            ends = bool(self.np_random.random() < 0.2)
-            return np.ones(2, np.float32), float(action - 5), ends, False, {}
-
-    return Coin()
-
-
-class Still(dm_env.Environment):
-    def observation_spec(self):
-        return specs.Array([2], np.float32)
-
-    def action_spec(self):
-        return specs.DiscreteArray(2)
-
-    def reset(self):
-        return dm_env.restart(np.zeros(2, np.float32))
-
-    def step(self, action):
-        return dm_env.termination(1.0, np.zeros(2, np.float32))
-
-
-def _gymnasium_config(**run):
+def _gymnasium_config(**environment):
     overrides = {
-        "run.env_frames": 600, "run.evaluation_episodes": 2, "environment.num_workers": 1,
-    }  # fmt: skip
-    return laser_tf.load_config(
-        "laser:gymnasium", overrides | {f"run.{k}": v for k, v in run.items()}
-    )
+        "run.env_frames": 600,
+        "run.evaluation_episodes": 2,
+        "environment.num_workers": 1,
+        **{f"environment.{key}": value for key, value in environment.items()},
+    }
+    return laser_tf.load_config("laser:gymnasium", overrides)
 
 
 class TrainTest(parameterized.TestCase):
@@ -138,8 +103,14 @@ class TrainTest(parameterized.TestCase):
         self.assertIn("docs/security.md", shown)
 
     def test_interrupted_run_is_saved_and_resumes(self):
+        rejected = []
+
         def interrupt(_, shown):
             if shown.env_frames:
+                try:
+                    _train(config, self.workdir.with_name("second"))
+                except errors.UserError as error:  # Only one run at a time.
+                    rejected.append(error)
                 signal.raise_signal(signal.SIGINT)
 
         config = fakes.catch_config(run={"env_frames": 20_000, "evaluation_episodes": 0})
@@ -147,8 +118,10 @@ class TrainTest(parameterized.TestCase):
         with mock.patch.object(progress.ProgressDisplay, "update", interrupt):
             with self.assertRaises(KeyboardInterrupt):
                 _train(config, self.workdir)
-        self.assertEqual(_process_state()["stderr"], before["stderr"])
-        self.assertEqual(_process_state()["ports"], before["ports"])
+        after = _process_state()
+        for name in ("stderr", "descriptor 2", "handlers", "signals", "ports"):
+            self.assertEqual(after[name], before[name], name)
+        self.assertLen(rejected, 1)
         self.assertTrue(run_directory.has_checkpoint(self.workdir))
         with self.assertLogs(level="INFO") as logs:
             run = _train(config, self.workdir)
@@ -157,37 +130,29 @@ class TrainTest(parameterized.TestCase):
         self.assertIsNone(run.evaluation)
 
     def test_function_creates_the_environments_everywhere(self):
-        config = _gymnasium_config(evaluate_every_env_frames=200)
-        config = dataclasses.replace(
-            config, environment=dataclasses.replace(config.environment, arguments="sides=3")
-        )
-        run = _train(config, self.workdir, environment=make_coin)
-        self.assertEqual(run.evaluation.summary["task"], "make_coin")
-        self.assertTrue((self.workdir / "evaluations.csv").exists())
+        # Pickled by value, so that workers do not import this module and TensorFlow.
+        def make_timed(ends, seed):
+            return small_environments.Timed(ends)
+
+        config = _gymnasium_config(arguments="ends=4")
+        run = _train(config, self.workdir, environment=make_timed)
+        self.assertEqual(run.evaluation.summary["task"], "make_timed")
+        self.assertEqual(run.evaluation.mean_return, 4.0)
         # Other code must not run because of a file.
         with messages.raises(user_modules.UntrustedError, "--trust_config"):
             laser_tf.evaluate(self.workdir)
         with messages.raises(user_modules.UntrustedError, "--trust_config"):
-            laser_tf.evaluate(self.workdir, environment_changes={"task": "make_coin"})
-        with messages.raises(run_directory.WorkdirError, "environment.task", "make_coin"):
-            _train(config, self.workdir)
-        self.assertEqual(_train(config, self.workdir, environment=make_coin), run)
+            laser_tf.evaluate(self.workdir, environment_changes={"task": "make_timed"})
+        with messages.raises(run_directory.WorkdirError, "environment.task", "make_timed"):
+            _train(_gymnasium_config(), self.workdir)
+        self.assertEqual(_train(config, self.workdir, environment=make_timed), run)
         policy = laser_tf.load_policy(self.workdir, trust_config=True)
-        environment = make_coin(sides=3)
-        state = policy.initial_state()
-        observation, _ = environment.reset(seed=1)
-        for _ in range(3):
-            action, state = policy.act(observation, state)
-            self.assertTrue(environment.action_space.contains(action))
-            observation = environment.step(action)[0]
-
-    def test_kind_of_environment_is_detected(self):
-        run = _train(_gymnasium_config(), self.workdir, environment=Still)
-        self.assertEqual(run.evaluation.mean_return, 1.0)
+        action, _ = policy.act(np.zeros(3), policy.initial_state())
+        self.assertTrue(small_environments.Timed.action_space.contains(action))
 
     @parameterized.named_parameters(
         ("no function", "laser:gymnasium", 3, "environment", "int"),
-        ("other suite", "laser:catch", make_coin, "environment.suite", "catch", "gymnasium"),
+        ("other suite", "laser:catch", dict, "environment.suite", "catch", "gymnasium"),
         ("unpicklable", "laser:gymnasium", lambda: _THREAD_LOCK, "lambda", "lock"),
         ("too large", "laser:gymnasium", lambda: _DATA, "lambda"),
         ("no environment", "laser:gymnasium", lambda: 3, "lambda", "int"),
@@ -208,18 +173,6 @@ class TrainTest(parameterized.TestCase):
             laser_tf.evaluate(self.workdir)
         with messages.raises(errors.UserError, self.workdir):
             laser_tf.load_policy(self.workdir)
-
-    def test_run_while_another_run_trains_is_rejected(self):
-        def second(*_):
-            with contextlib.suppress(AssertionError):
-                with messages.raises(errors.UserError, "once"):
-                    _train(config, self.workdir.with_name("second"))
-                rejected.append(True)
-
-        config, rejected = fakes.catch_config(run={"evaluation_episodes": 0}), []
-        with mock.patch.object(progress.ProgressDisplay, "update", second):
-            _train(config, self.workdir)
-        self.assertTrue(rejected)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""Functions of users that create environments, as workers call them."""
+
+import dm_env
+from absl.testing import absltest, parameterized
+
+from laser_tf.environments import (
+    faults,
+    function_suites,
+    gymnasium_adapter,
+    gymnasium_suite,
+    pickled_functions,
+    user_modules,
+)
+from testing import messages
+from testing.environments import small_environments, small_py_environment
+
+
+def _call(function, arguments=(), seed=3):
+    config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), function)
+    return config, pickled_functions.call(
+        config.pickled_function, config.task, dict(arguments), seed
+    )
+
+
+class PickledFunctionsTest(parameterized.TestCase):
+    @parameterized.parameters(
+        (small_environments.Corridor, gymnasium_adapter.Gymnasium),
+        (small_environments.Beacons, small_environments.Beacons),
+        (small_py_environment.make, function_suites.TFAgents),
+    )
+    def test_library_of_the_environment_is_detected(self, function, expected):
+        config, environment = _call(function)
+        self.assertIsInstance(environment, dm_env.Environment)
+        self.assertIsInstance(environment, expected)
+        self.assertEqual(config.tasks, (function.__name__,))
+        self.assertEqual(config.user_code(), (user_modules.PICKLED,))
+
+    def test_function_gets_arguments_and_seed(self):
+        def make(value, seed):
+            return small_environments.Corridor(length=value, max_steps=seed)
+
+        _, environment = _call(make, {"value": 7}, seed=5)
+        made = environment._engine
+        self.assertEqual((made._length, made._max_steps), (7, 5))
+
+    def test_no_environment_is_rejected(self):
+        with messages.raises(faults.UnsupportedSpaceError, "lambda", "int"):
+            _call(lambda: 3)
+
+
+if __name__ == "__main__":
+    absltest.main()
