@@ -55,8 +55,15 @@ def write_onnx(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> No
       UserError: If ONNX lacks an operation of the policy.
       OSError: If the file cannot be written.
     """
-    convert, greedy = import_tf2onnx().convert.from_function, _greedy(policy)
-    model, _ = _convert(ONNX, lambda: convert(greedy, greedy.input_signature, opset=15))
+    tf2onnx, greedy = import_tf2onnx(), _greedy(policy)
+    import onnx
+
+    def convert() -> Any:
+        converted, _ = tf2onnx.convert.from_function(greedy, greedy.input_signature, opset=15)
+        onnx.checker.check_model(converted)  # tf2onnx keeps operations that ONNX lacks.
+        return converted
+
+    model = _convert(ONNX, convert)
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].dim_param = "batch"
     path.write_bytes(model.SerializeToString())
@@ -69,6 +76,7 @@ def import_tf2onnx() -> ModuleType:
       MissingPackageError: If tf2onnx or a package that it imports is missing.
     """
     try:
+        import onnx  # noqa: F401
         import tf2onnx
     except ModuleNotFoundError as error:
         raise errors.MissingPackageError(

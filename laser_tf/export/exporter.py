@@ -155,7 +155,7 @@ def save(
       model_format: One of `FORMATS`.
     """
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # The libraries log their progress and renamed tensors.
+    logging.disable(logging.ERROR)  # Libraries log progress, renamed tensors and caught errors.
     try:
         if model_format == SAVED_MODEL:
             saved_model.write(policy, folder, train_step)

@@ -23,6 +23,9 @@ class TFLiteTest(format_case.FormatCase):
     def test_actions_and_states_are_the_agents(self, kind):
         self.check_actions_and_states(kind)
 
+    def test_missing_operation_raises(self):
+        self.check_missing_operation()
+
 
 class ErrorTest(absltest.TestCase):
     def test_missing_package_names_its_installation(self):

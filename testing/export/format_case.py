@@ -7,14 +7,16 @@ import re
 import tempfile
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.environments import base
 from laser_tf.export import description, exporter, model_card, portable_policy
+from testing import messages
 from testing.export import policies
 
 KINDS = ("minatar", "vectors", "continuous", "deep", "reactor")  # the last three have a core
@@ -73,6 +75,21 @@ class FormatCase(parameterized.TestCase):
         self.assertGreater(len(np.unique(np.stack(actions))), 1)
         self.assertGreater(np.stack([step.is_first for step in steps[1:]]).sum(), 1)
         check_card(self, example, folder)
+
+    def check_missing_operation(self) -> None:
+        """Asserts that an error names an operation that the format lacks, and writes no file."""
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        policy = policies.make("vectors").policy
+
+        def greedy(
+            _, reward: tf.Tensor, *arguments: Any
+        ) -> tuple[tf.Tensor, portable_policy.State]:
+            return tf.math.polygamma(1.0, reward), arguments[-1]
+
+        with mock.patch.object(policy, "greedy", greedy):
+            with messages.raises(errors.UserError, "Polygamma", "--format=saved_model"):
+                exporter.save(policy, folder, 12, self.model_format)
+        self.assertEmpty(list(folder.iterdir()))
 
 
 def _assert_is_state(

@@ -25,6 +25,9 @@ class OnnxExtra(format_case.FormatCase):
     def test_actions_and_states_are_the_agents(self, kind):
         self.check_actions_and_states(kind)
 
+    def test_missing_operation_raises(self):
+        self.check_missing_operation()
+
     def test_program_of_the_documentation_runs_an_episode(self):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         (folder / "policy_onnx").mkdir()
