@@ -29,7 +29,10 @@ Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
 class Job(abc.ABC):
-    """Roles of a fleet and the display of their progress; a fleet serves a run or a sweep."""
+    """Roles of a fleet and the display of their progress, for a run or a sweep.
+
+    Unrelated to the jobs of Ray.
+    """
 
     def __init__(
         self, specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
@@ -65,7 +68,10 @@ class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(self, job: Job, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
-        """Starts all roles; call it in a `ray_session.session`, with an opened directory."""
+        """Starts all roles.
+
+        Call in a `ray_session.session`, after `run_directory.open_workdir` or `open_sweep`.
+        """
         self._job = job
         self._workdir = workdir
         self._cluster = cluster
@@ -173,7 +179,7 @@ class Fleet:
         roles: Sequence[supervision.SupervisedRole],
         interrupted: interruption.Interruption,
     ) -> None:
-        """Waits for roles; a role that saves replay gets as long as that takes."""
+        """Waits for roles up to a deadline, which is extended while a role saves replay."""
         limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
         deadline = time.monotonic() + limit_seconds
         while working := [supervised.name for supervised in roles if supervised.is_running]:

@@ -64,7 +64,7 @@ class LearnerRole(TrainingRole):
         rank: int,
         initial: initial_weights.InitialWeights | None,
     ):
-        """Stores the arguments; without `initial` and a checkpoint, weights are random."""
+        """Stores the arguments. With neither `initial` nor a checkpoint, weights are random."""
         super().__init__(context, config)
         self._spec = spec
         self._rank = rank

@@ -108,10 +108,12 @@ class RemoteActing:
 
 
 class Publisher:
-    """Copies a learner's weights to Ray's object store. Not thread-safe."""
+    """Copies a learner's weights to Ray's object store.
+
+    Only one thread may call it; another thread may update the learner in the meantime.
+    """
 
     def __init__(self, source: learner.Learner, action_repeat: int, period_seconds: float):
-        """Copies nothing yet; another thread may update the learner."""
         counters, agent = source.counters, source.agent
         self._read = array_function.ArrayFunction(
             lambda: (

@@ -99,7 +99,9 @@ class ReplayRole(role.Role):
 def wait_for_replay(
     context: role.RoleContext, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
 ) -> connection.ReplayConnection:
-    """Waits until replay answers; returns a connection to the server of the fleet or of the user.
+    """Waits until replay answers; returns a connection to it.
+
+    The server is that of the fleet or the external server at `scheme.address`.
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
@@ -119,7 +121,7 @@ def connect(
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay and connects to it, see `find`.
+    """Waits for replay and connects to it, see `wait_for_replay`.
 
     Raises:
       ValueError: If replay holds other unrolls.

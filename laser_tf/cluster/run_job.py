@@ -28,7 +28,7 @@ class RunJob(fleet.Job):
         initial: "initial_weights.InitialWeights | None",
         display: progress.ProgressDisplay,
     ):
-        """Creates the job; without `initial` and a checkpoint, weights are random."""
+        """Creates the job. With neither `initial` nor a checkpoint, weights are random."""
         specs = [] if config.replay.address else [replay_spec(config, spec)]
         specs += [
             _learner_spec(config, spec, initial, rank) for rank in range(config.cluster.learners)

@@ -32,7 +32,7 @@ class Counters(tf.Module):
 
 
 class Learner(tf.Module):
-    """Takes gradient steps on an agent's loss; its variables are the content of a checkpoint."""
+    """Takes gradient steps on an agent's loss. A checkpoint holds the variables of the learner."""
 
     def __init__(
         self,

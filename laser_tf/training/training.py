@@ -68,14 +68,15 @@ class Training:
           workdir: Run directory.
           spec: Spec of the environment.
           member: Connection to the sweep of the run; None for a single run.
-          initial: Weights to start from if the run has no checkpoint; None for random weights.
+          initial: Weights of another run to start from if this run has no checkpoint; None for
+            random weights.
           connect_actors: Connects to actors in other processes; None for an actor thread.
           strategy: Distribution strategy, whose chief is this process; None for a single replica.
           saving_replay: Returns a context manager that is entered while replay is saved.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
-          ValueError: If `initial` does not fit.
+          ConfigError: If `initial` has weights of other shapes than the agent.
         """
         self._config = config
         self._workdir = workdir
@@ -212,7 +213,7 @@ class Training:
             replaced_at_frames = self._member.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Earlier episodes belong to weights that this member has replaced by another's.
+            # Earlier episodes belong to weights that another member's weights have replaced.
             if row.env_frames > replaced_at_frames:
                 self.returns.add(row)
         evaluations_.resume(frames)
@@ -280,7 +281,7 @@ class Training:
         return actor
 
     def _open_replay(self) -> client.ReplayClient:
-        """Connects to the replay of the run, and starts its server if the run has its own."""
+        """Connects to replay; starts its server, unless replay is shared or external."""
         config, signature, is_new = self._config, self._signature, not self.resumed
         if self._member and self._member.replay_address:
             queue = schemes_base.queue_name(self._member.name)
