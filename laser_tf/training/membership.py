@@ -12,7 +12,7 @@ class Membership(Protocol):
 
     name: str
     index: int
-    replay_address: Callable[[], str] | None
+    find_replay_address: Callable[[], str] | None
 
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns

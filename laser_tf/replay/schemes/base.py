@@ -39,7 +39,7 @@ class ActorContext(NamedTuple):
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the actor's
     task_ids: np.ndarray  # integers [N], the tasks of the actor's environments
-    member: int = 0  # index of the member in its sweep; 0 in a single run
+    member_index: int = 0  # index of the member in its sweep; 0 in a single run
     max_unrolls_per_episode: int = 0  # of the longest episode; 0 if unknown
 
 
@@ -59,9 +59,9 @@ class LearnerContext(NamedTuple):
         return server_iterator.ServerIterator(self.replay.connection, make)
 
 
-def queue_name(member: str) -> str:
+def queue_name(member_name: str) -> str:
     """Returns the name of the queue of a member of a sweep."""
-    return f"{QUEUE}_{member}"
+    return f"{QUEUE}_{member_name}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,14 +142,14 @@ class ReplayScheme(abc.ABC):
         return self.priority_exponent
 
     @property
-    def steps_per_item(self) -> int:
+    def new_steps_per_item(self) -> int:
         """Agent steps that each item of replay adds."""
         return self.unroll_length
 
     @property
     def max_items(self) -> int:
         """Number of items in a full replay."""
-        return self.capacity // self.steps_per_item
+        return self.capacity // self.new_steps_per_item
 
     @property
     def min_capacity(self) -> int:
