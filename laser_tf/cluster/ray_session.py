@@ -29,12 +29,12 @@ from laser_tf.training import cluster_config
 FOLDER_PREFIX = "laser_tf_ray_"
 _CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes to load.
-_STORE_BYTES = 512 * 2**20  # Of the object store of a new Ray: some copies of the weights.
+_STORE_BYTES = 512 * 2**20  # Object store of a new Ray instance: some copies of the weights.
 _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
 # Added to the niceness of this command. With Ray's default, 15, other programs have priority.
 _WORKER_NICENESS = 0
-_HEAD_TIMEOUT_SECONDS = 20  # The processes of a new Ray end after this time without its head.
+_HEAD_TIMEOUT_SECONDS = 20  # A new Ray instance ends after this time without its head.
 
 
 class ClusterError(errors.UserError):
@@ -57,7 +57,8 @@ def session(
       gpus: GPUs that the run's processes request together.
       interrupted: Signals of this process. While Ray starts or is joined, a signal raises
         `Stopped`.
-      parent: Parent of a new Ray's folder. Linux limits the paths of sockets to 107 characters.
+      parent: Parent of the folder of a new Ray instance. Linux limits the paths of sockets to 107
+        characters.
 
     Raises:
       Stopped: If a signal arrives while Ray starts.

@@ -113,10 +113,10 @@ class RunState:
         return episodes, self.heartbeats()
 
     def newest_weights(self, other_than: int) -> Weights | None:
-        """Returns the newest weights; None if there are none or if they have `other_than` updates.
+        """Returns the newest weights; None before the first ones.
 
-        Any other number counts as new, because a learner that resumes from its checkpoint may have
-        fewer updates than before.
+        Also returns None if these weights have `other_than` updates. Weights with fewer updates
+        count as new, too, because a learner may have resumed from its checkpoint.
         """
         if self._weights is None or self._weights.learner_updates == other_than:
             return None
