@@ -97,7 +97,7 @@ def _serve(
 ) -> None:
     """Logs the server's state and saves it until a signal arrives, then ends the process."""
     health = _Health(replay, table)
-    notice = log_messages.FailureNotice("Replay can be saved again")
+    notice = log_messages.FailureNotice(on_recovery="Replay can be saved again")
     period = 60 * _CHECKPOINT_MINUTES.value
     now = time.monotonic()
     next_save, next_health = now + period, now + _HEALTH_PERIOD_SECONDS

@@ -53,7 +53,7 @@ class ActorRole(role.Role):
             agent,
             replay,
             signature,
-            member=0,
+            member_index=0,
             refresh=self._weights.refresh,
             on_episode=context.add_episode,
         )
@@ -70,11 +70,11 @@ class ActorRole(role.Role):
         Also updates `detail` and `may_hang` of the heartbeat.
         """
         actor = self._actor
-        self._context.detail = actor.state
+        self._context.detail = actor.activity
         self._context.may_hang = actor.phase == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
-            role.TIME_STEPS: float(actor.time_steps),
+            role.ENV_CALLS: float(actor.env_calls),
             "learner_updates": float(self._weights.learner_updates),
             **actor.metrics(),
         }
@@ -115,7 +115,7 @@ class Subscriber:
             self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))
             self._context.status = run_state.Status.RUNNING
         if self._answer is None:
-            self._answer = self._context.state.newest_weights.remote(self.learner_updates)
+            self._answer = self._context.shared_state.newest_weights.remote(self.learner_updates)
         elif ray.wait([self._answer], timeout=0)[0]:
             newest, self._answer = ray.get(self._answer), None
             if newest:

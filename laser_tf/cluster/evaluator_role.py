@@ -21,7 +21,7 @@ class RemoteEvaluator:
     """Requests evaluations from an `EvaluatorRole`; see `training.evaluations.Evaluator`."""
 
     def __init__(self, context: role.RoleContext):
-        self._state = context.state
+        self._shared_state = context.shared_state
         self._weights: Any = None  # The reference keeps them in Ray's object store.
         self._request = run_state.Weights(0, 0, None)
         self._answer: Any = None
@@ -41,7 +41,7 @@ class RemoteEvaluator:
         if self._failure:
             return self._failure
         if self._answer is None:
-            self._answer = self._state.request_eval.remote(self._request)
+            self._answer = self._shared_state.request_eval.remote(self._request)
         if not ray.wait([self._answer], timeout=0)[0]:
             return None
         outcome, self._answer = ray.get(self._answer), None

@@ -24,33 +24,37 @@ _SAVING_SECONDS = 120.0  # Extension of the stop deadline after each SAVING hear
 _REPORT_WAITING_MINUTES = 2.0  # Ray may need this long to place and start a process.
 _MIN_WAIT_MINUTES = 5.0
 
-Roles = Mapping[str, supervision.SupervisedRole]
+SupervisedRoles = Mapping[str, supervision.SupervisedRole]
 Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
 class Job(abc.ABC):
-    """Roles of a fleet and the display of their progress; a fleet serves a run or a sweep."""
+    """Roles of a fleet and the display of their progress, for a run or a sweep.
+
+    Unrelated to the jobs of Ray.
+    """
 
     def __init__(
-        self, specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
+        self, role_specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
     ):
-        self.specs = specs
+        self.role_specs = role_specs
         self.display = display
 
     @property
     def requested_resources(self) -> tuple[float, float]:
         """The CPUs and GPUs that all roles request together."""
-        return sum(spec.num_cpus for spec in self.specs), sum(spec.num_gpus for spec in self.specs)
+        specs = self.role_specs
+        return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
     def start(self) -> None:  # noqa: B027 (a run starts only its roles)
         """Starts services that the roles use."""
 
     @abc.abstractmethod
-    def is_finished(self, roles: Roles) -> bool:
+    def is_finished(self, roles: SupervisedRoles) -> bool:
         """Returns whether the fleet's work is complete."""
 
     @abc.abstractmethod
-    def update(self, roles: Roles, heartbeats: Heartbeats) -> None:
+    def update(self, roles: SupervisedRoles, heartbeats: Heartbeats) -> None:
         """Processes the newest state of the roles, e.g. shows it."""
 
     def finish(self) -> None:  # noqa: B027 (a run has nothing to complete)
@@ -65,19 +69,22 @@ class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(self, job: Job, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
-        """Starts all roles; call it in a `ray_session.session`, with an opened directory."""
+        """Starts all roles.
+
+        Call in a `ray_session.session`, after `run_directory.open_workdir` or `open_sweep`.
+        """
         self._job = job
         self._workdir = workdir
         self._cluster = cluster
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
         job.start()
-        self._state = machines.start_service(run_state.RunState)
+        self._shared_state = machines.start_service(run_state.RunState)
         self._ray = machines.RayMonitor()
         self._versions = versions.of_machine()
-        self._started = time.monotonic()
+        self._started_at = time.monotonic()
         self._is_waiting_logged = False
         self._unsaved: list[str] = []
-        self.roles = {spec.name: self._start(spec) for spec in job.specs}
+        self.roles = {spec.name: self._start(spec) for spec in job.role_specs}
 
     def _start(self, spec: role.RoleSpec) -> supervision.SupervisedRole:
         process = ray.remote(
@@ -88,12 +95,12 @@ class Fleet:
             num_gpus=spec.num_gpus,
             scheduling_strategy=machines.on_this_machine(soft=True) if spec.is_local else "SPREAD",
         )(role_process.RoleProcess)
-        arguments = spec, self._workdir, self._state, self._versions, _num_threads(spec)
+        arguments = spec, self._workdir, self._shared_state, self._versions, _num_threads(spec)
         return supervision.SupervisedRole(spec, lambda: process.remote(*arguments))
 
     def _heartbeats(self) -> Heartbeats:
-        """Returns the heartbeats of all roles; {} while the run's state is restarted."""
-        return role.call(self._state, "heartbeats") or {}
+        """Returns the heartbeats of all roles; {} while the shared state is restarted."""
+        return role.call(self._shared_state, "heartbeats") or {}
 
     def run(self, interrupted: interruption.Interruption) -> None:
         """Supervises the roles until the job is finished or a signal arrives, then stops them.
@@ -138,7 +145,7 @@ class Fleet:
     def _check_placement(self, groups: Sequence[Sequence[supervision.SupervisedRole]]) -> None:
         """Logs once which roles wait for a machine with room; raises if they wait too long."""
         waiting = [supervised for supervised in self.roles.values() if not supervised.was_placed]
-        minutes = (time.monotonic() - self._started) / 60
+        minutes = (time.monotonic() - self._started_at) / 60
         if not waiting or minutes < _REPORT_WAITING_MINUTES:
             return
         names = ", ".join(supervised.name for supervised in waiting[:4])
@@ -173,7 +180,7 @@ class Fleet:
         roles: Sequence[supervision.SupervisedRole],
         interrupted: interruption.Interruption,
     ) -> None:
-        """Waits for roles; a role that saves replay gets as long as that takes."""
+        """Waits for roles up to a deadline, which is extended while a role saves replay."""
         limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
         deadline = time.monotonic() + limit_seconds
         while working := [supervised.name for supervised in roles if supervised.is_running]:

@@ -32,15 +32,17 @@ class TrainingRole(role.Role):
         super().__init__(context, config)
         self._progress: dict[str, float] = {}
 
-    def _run_loop(self, run: training.Training, evaluator: evaluations.Evaluator | None) -> None:
+    def _run_loop(
+        self, trainer: training.Training, evaluator: evaluations.Evaluator | None
+    ) -> None:
         """Trains until the budget is spent or a stop is requested."""
         logging.info(
-            "%s at %s frames, %s updates", "Resumed" if run.resumed else "Started",
-            f"{run.env_frames:,}", f"{int(run.counters.learner_updates.numpy()):,}",
+            "%s at %s frames, %s updates", "Resumed" if trainer.resumed else "Started",
+            f"{trainer.env_frames:,}", f"{int(trainer.counters.learner_updates.numpy()):,}",
         )  # fmt: skip
-        run.run(self._context.stop_requested.is_set, self._show, evaluator)
+        trainer.run(self._context.stop_requested.is_set, self._store_progress, evaluator)
 
-    def _show(self, numbers: progress.Progress) -> None:
+    def _store_progress(self, numbers: progress.Progress) -> None:
         """Stores the progress, which the driver shows."""
         self._context.status, self._context.detail = run_state.Status.RUNNING, ""
         self._progress = numbers._asdict()
@@ -64,7 +66,7 @@ class LearnerRole(TrainingRole):
         rank: int,
         initial: initial_weights.InitialWeights | None,
     ):
-        """Stores the arguments; without `initial` and a checkpoint, weights are random."""
+        """Stores the arguments. With neither `initial` nor a checkpoint, weights are random."""
         super().__init__(context, config)
         self._spec = spec
         self._rank = rank
@@ -81,21 +83,21 @@ class LearnerRole(TrainingRole):
         context, config = self._context, self._config
         context.check_workdir(run_directory.CONFIG_FILE)
         context.acquire_lock()
-        run = training.Training(
+        trainer = training.Training(
             config,
             context.workdir,
             self._spec,
             initial=self._initial,
             connect_actors=functools.partial(remote_acting.RemoteActing, context, config),
             strategy=_join_learners(context, config, self._rank),
-            saving_replay=context.saving,
+            make_saving_context=context.saving,
         )
         evaluator = None
         if config.run.evaluate_every_env_frames:
             evaluator = evaluator_role.RemoteEvaluator(context)
-        if not run.finished:
-            self._run_loop(run, evaluator)
-        return run.finished
+        if not trainer.finished:
+            self._run_loop(trainer, evaluator)
+        return trainer.finished
 
     def _follow(self) -> bool:
         context, config = self._context, self._config

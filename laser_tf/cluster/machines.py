@@ -56,7 +56,7 @@ class RayMonitor:
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         self._head = host.strip("[]"), int(port)
         self._node = ray.get_runtime_context().get_node_id()
-        self._notice = log_messages.FailureNotice("Ray's head answers again.")
+        self._notice = log_messages.FailureNotice(on_recovery="Ray's head answers again.")
 
     def check(self) -> None:
         """Logs once if Ray's head does not answer: Ray then ends this process without a message.

@@ -55,29 +55,29 @@ class MemberRole(learner_role.TrainingRole):
                 context, config.replay, schemes_base.queue_name(context.name)
             )
         self._coordinator = ray.get_actor(coordinator.NAME)
-        member = sweep_client.SweepClient(
+        client = sweep_client.SweepClient(
             context.name,
             self._index,
             self._call_coordinator,
-            context.replay_address if self._shares_replay else None,
+            context.find_replay_address if self._shares_replay else None,
         )
-        run = training.Training(
+        trainer = training.Training(
             config,
             self._workdir,
             factory.environment_spec(config.environment),
-            member,
+            client,
             strategy=strategy,
-            saving_replay=context.saving,
+            make_saving_context=context.saving,
         )
-        if run.finished:
-            member.close(finished=True)  # The other members continue without this member.
+        if trainer.finished:
+            client.close(finished=True)  # The other members continue without this member.
             return self._evaluate()
         context.status = run_state.Status.RUNNING
-        if run.resumed and not self._shares_replay:
+        if trainer.resumed and not self._shares_replay:
             context.announce(run_state.Status.RESTORING)
         with evaluator_process.maybe_start(config, self._workdir) as evaluator:
-            self._run_loop(run, evaluator)
-        return run.finished and self._evaluate()
+            self._run_loop(trainer, evaluator)
+        return trainer.finished and self._evaluate()
 
     def _open_workdir(self) -> None:
         sweep = self._context.workdir
@@ -95,7 +95,7 @@ class MemberRole(learner_role.TrainingRole):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # The sweep has accepted a longer schedule when its directory was opened.
+            extend=True,  # `open_sweep` has already accepted a longer learning rate schedule.
         )
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:

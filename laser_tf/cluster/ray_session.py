@@ -1,4 +1,4 @@
-"""A Ray to run in: a new one on this machine, or an existing cluster."""
+"""Joins an existing Ray cluster or starts a Ray instance on this machine."""
 
 import contextlib
 import fcntl
@@ -29,16 +29,16 @@ from laser_tf.training import cluster_config
 FOLDER_PREFIX = "laser_tf_ray_"
 _CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes to load.
-_STORE_BYTES = 512 * 2**20  # Of the object store of a new Ray: some copies of the weights.
+_STORE_BYTES = 512 * 2**20  # Object store of a new Ray instance: some copies of the weights.
 _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
-# Added to the niceness of this command. With 15, the default, any other program has priority.
+# Added to the niceness of this command. With Ray's default, 15, other programs have priority.
 _WORKER_NICENESS = 0
-_HEAD_TIMEOUT_SECONDS = 20  # The processes of a new Ray end after this time without its head.
+_HEAD_TIMEOUT_SECONDS = 20  # A new Ray instance ends after this time without its head.
 
 
 class ClusterError(errors.UserError):
-    """There is no Ray to run in. The message states the reason and a remedy."""
+    """No Ray instance is available. The message states the reason and a remedy."""
 
 
 @contextlib.contextmanager
@@ -49,7 +49,7 @@ def session(
     interrupted: interruption.Interruption | None = None,
     parent: str = "/tmp",
 ) -> Iterator[None]:
-    """Joins a cluster or starts a new Ray, and leaves or ends it after the context.
+    """Joins a Ray cluster or starts a Ray instance; leaves or stops it after the context.
 
     Args:
       config: Configuration of the cluster.
@@ -57,7 +57,8 @@ def session(
       gpus: GPUs that the run's processes request together.
       interrupted: Signals of this process. While Ray starts or is joined, a signal raises
         `Stopped`.
-      parent: Parent of a new Ray's folder. Linux limits the paths of sockets to 107 characters.
+      parent: Parent of the folder of a new Ray instance. Linux limits the paths of sockets to 107
+        characters.
 
     Raises:
       Stopped: If a signal arrives while Ray starts.
@@ -84,7 +85,8 @@ def session(
 def _new_folder(parent: str) -> Iterator[str]:
     """Creates a folder for Ray and removes it at the end, unless an error makes its logs useful.
 
-    A dedicated folder: runs with `cluster.address=auto` would join a Ray in Ray's common folder.
+    The folder is dedicated, because other commands with `cluster.address=auto` would join a Ray
+    instance in Ray's common folder.
     """
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent)
     descriptor = os.open(folder, os.O_RDONLY)

@@ -37,7 +37,7 @@ class RemoteActing:
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=True, is_new=is_new
         )
-        self.replay = config.replay.learner_replay(replay, signature, context.workdir)
+        self.learner_replay = config.replay.learner_replay(replay, signature, context.workdir)
         self._context = context
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
@@ -86,13 +86,13 @@ class RemoteActing:
         return values
 
     @property
-    def time_steps(self) -> int:
+    def env_calls(self) -> int:
         """See `training.acting.Acting`."""
         actors = self._actors().values()
-        return int(sum(heartbeat.metrics.get(role.TIME_STEPS, 0.0) for heartbeat in actors))
+        return int(sum(heartbeat.metrics.get(role.ENV_CALLS, 0.0) for heartbeat in actors))
 
     @property
-    def state(self) -> str:
+    def activity(self) -> str:
         """See `training.acting.Acting`."""
         states = [
             f"{name} {heartbeat.detail or heartbeat.status.value}"
@@ -108,10 +108,12 @@ class RemoteActing:
 
 
 class Publisher:
-    """Copies a learner's weights to Ray's object store. Not thread-safe."""
+    """Copies a learner's weights to Ray's object store.
+
+    Only one thread may call it; another thread may update the learner in the meantime.
+    """
 
     def __init__(self, source: learner.Learner, action_repeat: int, period_seconds: float):
-        """Copies nothing yet; another thread may update the learner."""
         counters, agent = source.counters, source.agent
         self._read = array_function.ArrayFunction(
             lambda: (
@@ -125,7 +127,7 @@ class Publisher:
         self._next_copy = 0.0  # On the monotonic clock.
         self._kept: list[Any] = []  # Two newest copies, the newest last; Ray frees older ones.
         self._newest: run_state.Weights | None = None
-        self._notice = log_messages.FailureNotice("Weights can be published again.")
+        self._notice = log_messages.FailureNotice(on_recovery="Weights can be published again.")
 
     def newest(self) -> run_state.Weights | None:
         """Returns weights that were copied at most a period ago; older ones if copying fails."""

@@ -24,8 +24,8 @@ _HEAD = {"node:__internal_head__": 0.001}  # Resource that only the head has.
 class RemoteCommand:
     """A Ray job with `poll` and `send_signal` like `subprocess.Popen`.
 
-    Ray chooses a machine with free resources. If this machine fails, the command restarts on
-    another one. The job continues if this process is killed.
+    Ray chooses a machine with free resources. If the chosen machine fails, `poll` restarts the
+    command on another machine. The job continues if the calling process is killed.
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):
@@ -87,7 +87,7 @@ class RemoteCommand:
         return 1 if job.driver_exit_code is None else job.driver_exit_code
 
     def send_signal(self, signal_number: int) -> None:
-        """Stops the job, by SIGTERM for any signal; the command then saves its state."""
+        """Stops the job with SIGTERM, for any `signal_number`; the command then saves its state."""
         del signal_number
         self._call("stop_job", self._job)
 
@@ -95,7 +95,7 @@ class RemoteCommand:
 def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
     """Returns a shell command that becomes `python -m`, so that signals reach it directly.
 
-    The command fails on a machine with other versions or sources than this one.
+    The command fails on a machine with other versions or sources than this machine.
     """
     paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
     variables = {

@@ -25,16 +25,19 @@ class ReplayRole(role.Role):
         context: role.RoleContext,
         config: run_config.RunConfig,
         spec: types.EnvironmentSpec,
-        directory: str = run_directory.REPLAY_CHECKPOINT,
+        checkpoint_directory: str = run_directory.REPLAY_CHECKPOINT,
         queues: Sequence[str] = (schemes_base.QUEUE,),
     ):
-        """Starts the server; `directory` is relative to the directory of the run or the sweep."""
+        """Starts the server.
+
+        `checkpoint_directory` is relative to the directory of the run or the sweep.
+        """
         super().__init__(context, config)
         context.acquire_lock()
         self._save_period_seconds = 60 * config.run.replay_checkpoint_minutes
         agent = assembly.build_agent(config, spec, "float32", seed=0)
         signature = assembly.unroll_signature(config, spec, agent)
-        checkpoint = context.workdir / directory
+        checkpoint = context.workdir / checkpoint_directory
         if checkpoint.exists():
             context.announce(run_state.Status.RESTORING)
         self._server = server.ReplayServer(
@@ -43,9 +46,9 @@ class ReplayRole(role.Role):
             checkpoint,
             config.run.replay_port,
             queues,
-            saving=context.saving,
+            make_saving_context=context.saving,
         )
-        self._notice = log_messages.FailureNotice("Replay can be saved again.")
+        self._notice = log_messages.FailureNotice(on_recovery="Replay can be saved again.")
         port = self._server.port
         fill = config.replay.fill_level(self._server.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
@@ -99,13 +102,17 @@ class ReplayRole(role.Role):
 def wait_for_replay(
     context: role.RoleContext, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
 ) -> connection.ReplayConnection:
-    """Waits until replay answers; returns a connection to the server of the fleet or of the user.
+    """Waits until replay answers; returns a connection to it.
+
+    The server is that of the fleet or the external server at `scheme.address`.
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
       ValueError: If the server has other tables.
     """
-    replay = connection.ReplayConnection(scheme.address or context.replay_address, scheme, queue)
+    replay = connection.ReplayConnection(
+        scheme.address or context.find_replay_address, scheme, queue
+    )
     context.status = run_state.Status.WAITING
     context.detail = f"waiting for the replay server at {replay.address}"
     if not replay.wait(context.stop_requested.is_set):
@@ -119,7 +126,7 @@ def connect(
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay and connects to it, see `find`.
+    """Waits for replay and connects to it, see `wait_for_replay`.
 
     Raises:
       ValueError: If replay holds other unrolls.

@@ -20,7 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-TIME_STEPS = "time_steps"  # Metric of an acting role: calls of reset and step, each of N steps.
+ENV_CALLS = "time_steps"  # Metric of an acting role: calls of reset and step, each of N steps.
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
@@ -56,13 +56,15 @@ class RestartError(RuntimeError):
     """The role cannot continue, but a restarted one can; not counted as a failure."""
 
 
-def call(state: Any, method: str, *arguments: Any) -> Any:
+def call(shared_state: Any, method: str, *arguments: Any) -> Any:
     """Calls a method of the `run_state.RunState`.
 
     Returns None if RunState died or timed out, or if the method returned None.
     """
     try:
-        return ray.get(getattr(state, method).remote(*arguments), timeout=_CALL_TIMEOUT_SECONDS)
+        return ray.get(
+            getattr(shared_state, method).remote(*arguments), timeout=_CALL_TIMEOUT_SECONDS
+        )
     except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError):
         return None
 
@@ -70,11 +72,11 @@ def call(state: Any, method: str, *arguments: Any) -> Any:
 class RoleContext:
     """A role's connection to its run."""
 
-    def __init__(self, name: str, workdir: pathlib.Path, state: Any):
-        """Creates the context; `state` is the handle of the `run_state.RunState`."""
+    def __init__(self, name: str, workdir: pathlib.Path, shared_state: Any):
+        """Creates the context; `shared_state` is the handle of the `run_state.RunState`."""
         self.name = name
         self.workdir = workdir
-        self.state = state
+        self.shared_state = shared_state
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
@@ -143,11 +145,11 @@ class RoleContext:
             self.status = before
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of the run's state; see the function `role.call`."""
-        return call(self.state, method, *arguments)
+        """Calls a method of the run's shared state; see the function `role.call`."""
+        return call(self.shared_state, method, *arguments)
 
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
-        """Calls a method of the run's state until it returns a value.
+        """Calls a method of the run's shared state until it returns a value.
 
         Sets the detail to "waiting for <what>" until then.
 
@@ -163,7 +165,7 @@ class RoleContext:
             self.stop_requested.wait(_RETRY_SECONDS)
         raise errors.StoppedError(f"{self.name} stopped while waiting for {what}")
 
-    def replay_address(self) -> str:
+    def find_replay_address(self) -> str:
         """Returns the newest known "host:port" of replay; waits for the first.
 
         Raises:

@@ -37,7 +37,7 @@ class RoleProcess:
         self,
         spec: role.RoleSpec,
         workdir: pathlib.Path,
-        state: Any,
+        shared_state: Any,
         driver_versions: Mapping[str, str],
         num_threads: int,
     ):
@@ -48,7 +48,7 @@ class RoleProcess:
         hardware.keep_freed_memory()
         self._spec = spec
         self._versions = driver_versions
-        self._context = role.RoleContext(spec.name, workdir, state)
+        self._context = role.RoleContext(spec.name, workdir, shared_state)
         self._context.metrics = self._metrics
         self._role: role.Role | None = None
         self._gauges: dict[str, ray_metrics.Gauge] = {}

@@ -28,21 +28,21 @@ class RunJob(fleet.Job):
         initial: "initial_weights.InitialWeights | None",
         display: progress.ProgressDisplay,
     ):
-        """Creates the job; without `initial` and a checkpoint, weights are random."""
-        specs = [] if config.replay.address else [replay_spec(config, spec)]
-        specs += [
+        """Creates the job. With neither `initial` nor a checkpoint, weights are random."""
+        role_specs = [] if config.replay.address else [replay_spec(config, spec)]
+        role_specs += [
             _learner_spec(config, spec, initial, rank) for rank in range(config.cluster.learners)
         ]
-        specs += [_actor_spec(config, spec, index) for index in range(config.cluster.actors)]
+        role_specs += [_actor_spec(config, spec, index) for index in range(config.cluster.actors)]
         if config.run.evaluate_every_env_frames:
-            specs.append(_evaluator_spec(config))
-        super().__init__(specs, display)
+            role_specs.append(_evaluator_spec(config))
+        super().__init__(role_specs, display)
 
-    def is_finished(self, roles: fleet.Roles) -> bool:
+    def is_finished(self, roles: fleet.SupervisedRoles) -> bool:
         """Returns whether the learner has spent its budget."""
         return roles[_LEARNER].is_done
 
-    def update(self, roles: fleet.Roles, heartbeats: fleet.Heartbeats) -> None:
+    def update(self, roles: fleet.SupervisedRoles, heartbeats: fleet.Heartbeats) -> None:
         """Shows the learner's progress."""
         if _LEARNER not in heartbeats:
             return

@@ -90,8 +90,8 @@ class RunState:
     def rendezvous(self, rank: int, address: str, world_size: int) -> list[str] | None:
         """Collects the addresses of learners that train together; called until all are known.
 
-        A restarted learner has another address. The learners that were connected to
-        its previous process have to restart, too. A changed address therefore starts a new round.
+        A restarted learner has another address. The learners that were connected to its previous
+        process have to restart, too. A changed address therefore starts a new round.
 
         Returns:
           The addresses in order of rank; None while some are missing.
@@ -113,18 +113,19 @@ class RunState:
         return episodes, self.heartbeats()
 
     def newest_weights(self, other_than: int) -> Weights | None:
-        """Returns the newest weights; None before the first or if they have `other_than` updates.
+        """Returns the newest weights; None before the first ones.
 
-        A learner that resumes from its checkpoint may have fewer updates than before.
+        Also returns None if these weights have `other_than` updates. Weights with fewer updates
+        count as new, too, because a learner may have resumed from its checkpoint.
         """
         if self._weights is None or self._weights.learner_updates == other_than:
             return None
         return self._weights
 
     def request_eval(self, weights: Weights) -> Mapping[str, Any] | worker_pool.Failure | None:
-        """Requests an evaluation, in place of any other one; returns its outcome, if any.
+        """Requests an evaluation, in place of any earlier request; returns its outcome, if any.
 
-        Called until there is an outcome, because a restarted state has no requests.
+        Called until there is an outcome, because a restarted `RunState` has no requests.
         """
         if self._eval_outcome and self._eval_outcome[0] == weights.env_frames:
             return self._eval_outcome[1]

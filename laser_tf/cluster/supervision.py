@@ -67,7 +67,7 @@ class SupervisedRole:
         self._start()
 
     def _start(self) -> None:
-        self._started = self._progressed_at = self._worked_since = self._clock()
+        self._started_at = self._progressed_at = self._worked_since = self._clock()
         self.has_reported = self._has_worked = False
         self._last_progress: tuple = ()
         self._restart_at: float | None = None
@@ -130,7 +130,7 @@ class SupervisedRole:
         if heartbeat is None or now - self._last_check > _STANDSTILL_SECONDS:
             self._listening_since = now
         self._last_check = now
-        if heartbeat and heartbeat.age_seconds < now - self._started:  # Of the current process.
+        if heartbeat and heartbeat.age_seconds < now - self._started_at:  # Of the current process.
             self.has_reported = self.was_placed = True
             self._has_worked = self._has_worked or heartbeat.status not in _NOT_YET_WORKING
         if not self._has_worked:  # Loading TensorFlow or replay may take minutes.
@@ -179,17 +179,19 @@ class SupervisedRole:
 
     def _kill_if_hanging(self, heartbeat: run_state.Heartbeat) -> None:
         now = self._clock()
-        time_steps = heartbeat.metrics.get(role.TIME_STEPS)  # Only of roles that act.
-        progress = heartbeat.pid, heartbeat.status, heartbeat.detail, time_steps
+        env_calls = heartbeat.metrics.get(role.ENV_CALLS)  # Only of roles that act.
+        progress = heartbeat.pid, heartbeat.status, heartbeat.detail, env_calls
         if progress != self._last_progress or not heartbeat.may_hang:
             self._last_progress, self._progressed_at = progress, now
-        silent_seconds = min(heartbeat.age_seconds, now - max(self._started, self._listening_since))
+        silent_seconds = min(
+            heartbeat.age_seconds, now - max(self._started_at, self._listening_since)
+        )
         is_restoring = heartbeat.status is run_state.Status.RESTORING
         limit = _RESTORE_TIMEOUT_SECONDS if is_restoring else _HEARTBEAT_TIMEOUT_SECONDS
         if silent_seconds > limit:
             reason = f"no heartbeat for {silent_seconds:.0f} s"
         elif now - self._progressed_at > _STEP_MARGIN_SECONDS + self.spec.max_step_seconds:
-            if time_steps == 0:  # No step has ever returned, so count this as an early failure.
+            if env_calls == 0:  # No step has ever returned, so count this as an early failure.
                 self._worked_since = now
             reason = f"no progress for {now - self._progressed_at:.0f} s"
         else:

@@ -41,15 +41,17 @@ class SweepJob(fleet.Job):
         display: sweep_display.SweepDisplay,
     ):
         """Creates the job; `spec` describes the first member's environment."""
-        specs = []
+        role_specs = []
         if config.sweep.shared_replay:
             replay = run_job.replay_spec(
-                config.first, spec, directory="replay", queues=config.queues
+                config.first, spec, checkpoint_directory="replay", queues=config.queues
             )
             cpus = config.cluster.replay_cpus
-            specs.append(dataclasses.replace(replay, num_cpus=cpus, is_local=True))
-        specs += [_member(config, name, index) for index, name in enumerate(config.members)]
-        super().__init__(specs, display)
+            role_specs.append(dataclasses.replace(replay, num_cpus=cpus, is_local=True))
+        role_specs += [
+            _member_spec(config, name, index) for index, name in enumerate(config.members)
+        ]
+        super().__init__(role_specs, display)
         self._config = config
         self._workdir = workdir
         self._coordinator: Any = None
@@ -68,11 +70,11 @@ class SweepJob(fleet.Job):
             CoordinatorProcess, self._config, self._workdir, name=coordinator.NAME
         )
 
-    def is_finished(self, roles: fleet.Roles) -> bool:
+    def is_finished(self, roles: fleet.SupervisedRoles) -> bool:
         """Returns whether all members have finished or failed."""
         return all(roles[name].is_terminal for name in self._config.members)
 
-    def update(self, roles: fleet.Roles, heartbeats: fleet.Heartbeats) -> None:
+    def update(self, roles: fleet.SupervisedRoles, heartbeats: fleet.Heartbeats) -> None:
         """Shows the members' progress."""
         members = {name: roles[name] for name in self._config.members}
         self._failed = [name for name, member in members.items() if member.failure]
@@ -112,7 +114,7 @@ def _describe(member: supervision.SupervisedRole, heartbeat: run_state.Heartbeat
     return f"{state}, {member.restarts} restarts" if is_restarted else state
 
 
-def _member(config: sweep_config.SweepConfig, name: str, index: int) -> role.RoleSpec:
+def _member_spec(config: sweep_config.SweepConfig, name: str, index: int) -> role.RoleSpec:
     return role.RoleSpec(
         name,
         "laser_tf.cluster.member_role:MemberRole",

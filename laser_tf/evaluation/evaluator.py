@@ -89,7 +89,8 @@ class Evaluator:
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
-        `attempt` distinguishes the evaluators of a run, so that each has other seeds.
+        `attempt` is any number that differs between the evaluators of a run, so that each has other
+        seeds.
         """
         sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, attempt])
         environment_seed, action_seed = (int(seed) >> 2 for seed in sequence.generate_state(2))

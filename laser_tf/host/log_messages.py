@@ -49,10 +49,10 @@ def keeping_root_logger() -> Iterator[None]:
 
 
 class FailureNotice:
-    """Logs the first of several failures in a row, and `success` after them."""
+    """Logs the first of several failures in a row, and `on_recovery` after them."""
 
-    def __init__(self, success: str):
-        self._success = success
+    def __init__(self, on_recovery: str):
+        self._on_recovery = on_recovery
         self._is_failing = False
 
     def failed(self, message: str) -> None:
@@ -62,9 +62,9 @@ class FailureNotice:
         self._is_failing = True
 
     def succeeded(self) -> None:
-        """Logs the success if the last attempt failed."""
+        """Logs the recovery if the last attempt failed."""
         if self._is_failing:
-            logging.info("%s", self._success)
+            logging.info("%s", self._on_recovery)
         self._is_failing = False
 
 

@@ -31,7 +31,7 @@ class CsvLog(Generic[Row]):
         self._types = list(typing.get_type_hints(row_class).values())
         self._header = ",".join(columns)
         self._unwritten: collections.deque[Row] = collections.deque()
-        self._notice = log_messages.FailureNotice(f"{path} can be written again")
+        self._notice = log_messages.FailureNotice(on_recovery=f"{path} can be written again")
 
     def exists(self) -> bool:
         """Returns whether the file exists."""

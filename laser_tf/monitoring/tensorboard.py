@@ -47,7 +47,7 @@ class MetricsWriter:
         self._folder = folder
         self._path: pathlib.Path | None = None
         self._has_rows = False
-        self._notice = log_messages.FailureNotice(f"rows reach {folder} again")
+        self._notice = log_messages.FailureNotice(on_recovery=f"rows reach {folder} again")
 
     def _append(self, env_frames: int, *contents: Mapping[str, Any]) -> bool:
         """Writes events with these fields; returns whether that succeeded."""

@@ -20,16 +20,16 @@ class ReplayClient:
 
     def __init__(
         self,
-        connected: connection.ReplayConnection,
-        served: server.ReplayServer | None = None,
-        leased: lease.Lease | None = None,
+        replay_connection: connection.ReplayConnection,
+        replay_server: server.ReplayServer | None = None,
+        replay_lease: lease.Lease | None = None,
     ):
-        self.connection = connected
-        self._server = served  # if this process runs the server
-        self._lease = leased  # if the server is not part of the run
+        self.connection = replay_connection
+        self._server = replay_server  # if this process runs the server
+        self._lease = replay_lease  # if the server is not part of the run
 
     def size(self) -> int:
-        """Returns the items in replay, of `steps_per_item` agent steps each."""
+        """Returns the items in replay, of `new_steps_per_item` agent steps each."""
         return self.connection.size()
 
     def fill_level(self) -> float:
@@ -83,23 +83,23 @@ def connect_external(
       ConfigError: If the server does not answer, has other tables or holds less than the warm-up.
       LeaseTakenError: If the server serves another run.
     """
-    connected = connection.ReplayConnection(scheme.address, scheme)
+    replay_connection = connection.ReplayConnection(scheme.address, scheme)
     try:
-        connected.check(signature)
+        replay_connection.check(signature)
     except errors.UserError:
         raise
     except RuntimeError as error:
         message = server_address.unreachable(scheme.address, errors.first_line(error))
         raise errors.ConfigError(message) from None
-    leased = None
+    replay_lease = None
     if workdir is not None:
-        leased = lease.Lease(connected, f"{socket.gethostname()}:{workdir}")
-        leased.acquire()
-    if is_new and (items := connected.num_held()):
+        replay_lease = lease.Lease(replay_connection, f"{socket.gethostname()}:{workdir}")
+        replay_lease.acquire()
+    if is_new and (items := replay_connection.num_held()):
         logging.warning(
             "Replay at %s holds %s items of an earlier run, which this run learns from as its own; "
             "for an empty replay start the server with another --checkpoint_folder",
             scheme.address, f"{items:,}",
         )  # fmt: skip
-    connected.start_polling()
-    return ReplayClient(connected, leased=leased)
+    replay_connection.start_polling()
+    return ReplayClient(replay_connection, replay_lease=replay_lease)

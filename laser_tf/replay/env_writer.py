@@ -28,7 +28,7 @@ class EnvWriter(writers.Writer):
         separate_chunks: bool = False,
     ):
         """Creates a `ResilientWriter` for each environment, which its first unroll opens."""
-        self._buffer = writers.UnrollBuffer(signature, context.task_ids, context.member)
+        self._buffer = writers.UnrollBuffer(signature, context.task_ids, context.member_index)
         self._writers = [
             resilient_writer.ResilientWriter(
                 context.replay, unrolls_kept, signature if separate_chunks else None

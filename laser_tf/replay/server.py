@@ -27,6 +27,8 @@ from laser_tf.workdir import checkpoint_rotation
 _ENFORCEMENT_PERIOD_SECONDS = 0.5
 _GUARD_TIMEOUT_SECONDS = 5.0  # The thread that guards memory exits sooner unless Reverb blocks it.
 
+MakeContext = Callable[[], contextlib.AbstractContextManager]
+
 
 class ReplayServer:
     """Reverb server with the tables of a run or a sweep, restored from their checkpoint.
@@ -49,7 +51,7 @@ class ReplayServer:
         queues: Sequence[str] = (base.QUEUE,),
         *,
         is_external: bool = False,
-        saving: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
+        make_saving_context: MakeContext = contextlib.nullcontext,
     ):
         """Starts the server.
 
@@ -61,7 +63,8 @@ class ReplayServer:
           queues: Names of the learners' queues. The queue of this process is the first.
           is_external: Whether the server is not part of a run. Runs then lease its queues, and a
             checkpoint of other tables is an error. Otherwise that checkpoint counts as damaged.
-          saving: Entered while Reverb writes a checkpoint.
+          make_saving_context: Returns a context manager that is entered while Reverb writes a
+            checkpoint.
 
         Raises:
           ConfigError: If the port is in use, or the tables of an external server have changed.
@@ -76,7 +79,7 @@ class ReplayServer:
         self._queues = queues
         self._port = port
         self._is_external = is_external
-        self._saving = saving
+        self._make_saving_context = make_saving_context
         self._checkpoints = checkpoint_rotation.CheckpointRotation(checkpoint_path)
         self._parent = checkpoint_path.parent
         self._parent.mkdir(parents=True, exist_ok=True)
@@ -169,7 +172,7 @@ class ReplayServer:
     @contextlib.contextmanager
     def _described_errors(self) -> Iterator[None]:
         """Allows one checkpoint at a time and converts errors to RuntimeError with one line."""
-        with self._checkpointing, self._saving():
+        with self._checkpointing, self._make_saving_context():
             try:
                 yield
             except Exception as error:  # Reverb raises an IndexError for a full disk.

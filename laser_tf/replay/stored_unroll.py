@@ -131,10 +131,10 @@ def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
     return zeros._replace(env_output=env_output)
 
 
-def unpack(batch: Batch, member: int = 0) -> types.Unroll:
+def unpack(batch: Batch, member_index: int = 0) -> types.Unroll:
     """Converts a batch of tensors to the loss's unroll: time-major, with stacked frames.
 
-    `member` is the index of the learning agent in its sweep.
+    `member_index` is the index of the learning agent in its sweep.
     """
     stored = batch.unrolls
     env_output, agent_output, stored_states = tf.nest.map_structure(
@@ -146,7 +146,7 @@ def unpack(batch: Batch, member: int = 0) -> types.Unroll:
         stored.core_state,
         task=stored.task,
         is_online=batch.is_online,
-        is_own=tf.equal(stored.member, member),
+        is_own=tf.equal(stored.member, member_index),
         importance_weight=batch.importance_weight,
         stored_states=stored_states,
     )

@@ -199,7 +199,7 @@ class UnrollWriter(Writer):
 
     def __init__(self, scheme: base.ReplayScheme, context: base.ActorContext):
         self._stream = UnrollStream(context.replay, scheme.unroll_tables(context.replay.queue))
-        self._buffer = UnrollBuffer(context.signature, context.task_ids, context.member)
+        self._buffer = UnrollBuffer(context.signature, context.task_ids, context.member_index)
 
     def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""

@@ -26,7 +26,7 @@ class SweepClient:
         name: str,
         index: int,
         call: Callable[..., Any],
-        replay_address: Callable[[], str] | None,
+        find_replay_address: Callable[[], str] | None,
     ):
         """Joins the sweep.
 
@@ -34,11 +34,12 @@ class SweepClient:
           name: Name of the member.
           index: Index of the member in the sweep, from 0.
           call: Calls a method of the `coordinator.Coordinator` by name; raises its errors.
-          replay_address: Returns "host:port" of the shared replay; None: the member has its own.
+          find_replay_address: Returns "host:port" of the shared replay; None if the member has its
+            own replay.
         """
         self.name = name
         self.index = index
-        self.replay_address = replay_address
+        self.find_replay_address = find_replay_address
         self._call = call
         self._next_ready: int | None = None  # Env frames; None without a population.
         self._limit = 0.0  # Env frames; 0 before the first report.

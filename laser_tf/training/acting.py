@@ -17,7 +17,7 @@ from laser_tf.training import actor, run_config
 class Acting(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
-    replay: client.ReplayClient  # where the learner reads what they write
+    learner_replay: client.ReplayClient  # where the learner reads what the actors write
 
     def check(self) -> None:
         """Raises the error that ended acting, if any."""
@@ -26,11 +26,11 @@ class Acting(Protocol):
         """Returns metrics for TensorBoard; names of fault counts start with `environment/`."""
 
     @property
-    def time_steps(self) -> int:
+    def env_calls(self) -> int:
         """Number of calls of reset and step, each of which returns N time steps."""
 
     @property
-    def state(self) -> str:
+    def activity(self) -> str:
         """Current activity, in words that follow "the actor"."""
 
     def stop(self) -> None:
@@ -57,13 +57,13 @@ def make_actor(
     replay: connection.ReplayConnection,
     signature: stored_unroll.StoredUnroll,
     *,
-    member: int,
+    member_index: int,
     refresh: Callable[[], int],
     on_episode: Callable[[episode_statistics.Episode], None],
 ) -> actor.Actor:
     """Creates an actor, which does not act before `Actor.start` or `Actor.run`."""
     context = schemes_base.ActorContext(
-        replay, signature, agent, environment.task_ids, member, config.max_unrolls_per_episode
+        replay, signature, agent, environment.task_ids, member_index, config.max_unrolls_per_episode
     )
     return actor.Actor(
         environment,
@@ -86,7 +86,7 @@ class StallDetector:
 
     def reset(self) -> None:
         """Resets the stall timer. Call when experience has arrived."""
-        self._time_steps = -1
+        self._env_calls = -1
 
     def wrap(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Returns a function that looks for a stall before it calls `should_stop`."""
@@ -98,12 +98,12 @@ class StallDetector:
         return check_and_should_stop
 
     def _check(self) -> None:
-        now, time_steps = time.monotonic(), self._acting.time_steps
-        if time_steps != self._time_steps:
-            self._time_steps, self._since, self._is_logged = time_steps, now, False
+        now, env_calls = time.monotonic(), self._acting.env_calls
+        if env_calls != self._env_calls:
+            self._env_calls, self._since, self._is_logged = env_calls, now, False
         elif now - self._since >= self._seconds and not self._is_logged:
             self._is_logged = True
             logging.warning(
                 "No experience has arrived for %.0f s: the actor %s; Ctrl-C saves the run",
-                now - self._since, self._acting.state,
+                now - self._since, self._acting.activity,
             )  # fmt: skip

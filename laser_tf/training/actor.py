@@ -18,7 +18,7 @@ from laser_tf.replay import client, frame_stacking
 from laser_tf.replay import writers as replay_writers
 
 _STOP_TIMEOUT_SECONDS = 30
-_STATES = {
+_ACTIVITIES = {
     "start": "has not started",
     "environment": "is resetting or stepping the environment",
     "inference": "is computing actions",
@@ -56,7 +56,7 @@ class ActingPolicy:
 class Actor:
     """Steps environments with the newest weights and writes each step."""
 
-    replay: client.ReplayClient  # where the learner in this process reads; set by `start`
+    learner_replay: client.ReplayClient  # where the learner in this process reads; set by `start`
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Actor:
         self._on_episode = on_episode
         self.seconds: dict[str, float] = collections.defaultdict(float)  # Spent in each phase.
         self.agent_steps = 0  # Number of agent steps in complete unrolls.
-        self.time_steps = 0  # Calls of reset and step, each of which returns N time steps.
+        self.env_calls = 0  # Calls of reset and step, each of which returns N time steps.
         self.phase = "start"
         self._stop = threading.Event()
         self._error: Exception | None = None
@@ -126,9 +126,12 @@ class Actor:
             for writer in self._writers:
                 writer.close()
 
-    def start(self, replay: client.ReplayClient) -> None:
-        """Acts in a thread until `stop` is called; the learner in this process reads `replay`."""
-        self.replay = replay
+    def start(self, learner_replay: client.ReplayClient) -> None:
+        """Acts in a thread until `stop` is called.
+
+        The learner in this process reads `learner_replay`.
+        """
+        self.learner_replay = learner_replay
         self._thread.start()
 
     def _run_in_thread(self) -> None:
@@ -160,13 +163,13 @@ class Actor:
         }
 
     @property
-    def state(self) -> str:
+    def activity(self) -> str:
         """Current activity, in words that follow "the actor"."""
-        return _STATES[self.phase]
+        return _ACTIVITIES[self.phase]
 
     def _act_on(self, env_output: types.EnvOutput, stop: threading.Event) -> np.ndarray:
         """Records a step and returns its actions, int32 [N] or float32 [N, D]."""
-        self.time_steps += 1
+        self.env_calls += 1
         for episode in self._tracker.update(env_output):
             self._on_episode(episode)
         self._warn_of_long_episode()

@@ -65,7 +65,7 @@ def build_learner(
     dtype: str,
     *,
     jit: bool,
-    member: int = 0,
+    member_index: int = 0,
     strategy: tf.distribute.Strategy | None = None,
 ) -> learner_module.Learner:
     """Creates the learner of a run with random weights; see `build_agent`."""
@@ -76,7 +76,7 @@ def build_learner(
             config.learner,
             total_agent_steps=config.total_agent_steps,
             jit=jit,
-            member=member,
+            member_index=member_index,
             strategy=strategy,
         )
 

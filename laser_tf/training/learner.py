@@ -32,7 +32,7 @@ class Counters(tf.Module):
 
 
 class Learner(tf.Module):
-    """Takes gradient steps on an agent's loss; its variables are the content of a checkpoint."""
+    """Takes gradient steps on an agent's loss. A checkpoint holds the variables of the learner."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Learner(tf.Module):
         *,
         total_agent_steps: int,
         jit: bool,
-        member: int = 0,
+        member_index: int = 0,
         strategy: tf.distribute.Strategy | None = None,
     ):
         """Creates the learner.
@@ -53,7 +53,7 @@ class Learner(tf.Module):
           config: Learner configuration.
           total_agent_steps: Budget of the run, where a linear learning rate schedule ends at zero.
           jit: Whether XLA compiles the update.
-          member: Index of the agent in its sweep.
+          member_index: Index of the member in its sweep; 0 in a single run.
           strategy: Distribution strategy; None for a single replica.
         """
         super().__init__()
@@ -62,7 +62,7 @@ class Learner(tf.Module):
         self.learning_rate = tf.Variable(config.learning_rate, trainable=False)
         self._config = config
         self._total_agent_steps = total_agent_steps
-        self._member = member
+        self._member_index = member_index
         self._variables = agent.trainable_variables
         self.optimizer = optimizers.make(config, self._variables)
         self._non_finite_in_a_row = 0
@@ -168,7 +168,7 @@ class Learner(tf.Module):
             variables[name].assign(value)
 
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        unroll = stored_unroll.unpack(batch, self._member)
+        unroll = stored_unroll.unpack(batch, self._member_index)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients, loss, metrics = joint_batch.all_reduce_sum(
@@ -184,13 +184,13 @@ class Learner(tf.Module):
         new_steps = joint_batch.all_reduce_sum(batch.new_steps)
         self.counters.agent_steps.assign_add(new_steps)
         self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
-        step = {
+        update_metrics = {
             "learner/gradient_norm": norm,
             "learner/learning_rate": learning_rate,
             NEW_STEPS: new_steps,
             "finite": finite,
         }
-        return joint_batch.metric_values(metrics) | step, output.priorities
+        return joint_batch.metric_values(metrics) | update_metrics, output.priorities
 
     def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self.optimizer.apply(gradients, learning_rate)
@@ -211,7 +211,7 @@ def _largest(arrays: Any) -> float:
 
 
 def experience_age(
-    batch: stored_unroll.Batch, learner_updates: int, member: int
+    batch: stored_unroll.Batch, learner_updates: int, member_index: int
 ) -> dict[str, float]:
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
@@ -219,7 +219,7 @@ def experience_age(
     members and unrolls without transitions have no age. A metric is left out if no entry has one.
     """
     unrolls = batch.unrolls
-    has_age = (unrolls.member == member) & ~np.all(unrolls.env_output.is_first, axis=1)
+    has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)
     ages = learner_updates - unrolls.learner_update
     parts = {
         "replay/policy_lag_updates": ages[has_age & batch.is_online],

@@ -12,12 +12,16 @@ class Membership(Protocol):
 
     name: str
     index: int
-    replay_address: Callable[[], str] | None
+    find_replay_address: Callable[[], str] | None
 
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Applies a missed decision; returns the env frames of the member's last copy or -1."""
+        """Applies a missed decision.
+
+        Returns:
+          The env frames at which the member last became a copy of another member; -1: never.
+        """
 
     def start(self) -> None:
         """Starts to report progress."""

@@ -8,20 +8,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from laser_tf.host import log_messages
-from laser_tf.replay import client
+from laser_tf.replay import client, server
 from laser_tf.training import learner, learner_checkpoints, run_config
 from laser_tf.workdir import lock, run_directory
 
 T = TypeVar("T")
-Saving = Callable[[], contextlib.AbstractContextManager]
 
 
 class Saver:
     """Saves weights often and replay, which is larger, seldom.
 
     Weights are saved first, so that replay does not use up their disk space. `before_weights`
-    writes logs that a resumed run cannot recreate. Replay is saved within the context of
-    `saving_replay`.
+    writes logs that a resumed run cannot recreate. Replay is saved within the context
+    that `make_saving_context` returns.
     """
 
     def __init__(
@@ -31,11 +30,11 @@ class Saver:
         checkpoints: learner_checkpoints.LearnerCheckpoints,
         replay: client.ReplayClient,
         counters: learner.Counters,
-        saving_replay: Saving = contextlib.nullcontext,
+        make_saving_context: server.MakeContext = contextlib.nullcontext,
         before_weights: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._saving_replay = saving_replay
+        self._make_saving_context = make_saving_context
         self._before_weights = before_weights
         self._workdir = workdir
         self._checkpoints = checkpoints
@@ -46,7 +45,7 @@ class Saver:
         now = self._last_time = clock()
         self._next_learner, self._next_replay = (now + period for period in self._periods)
         self._learner_notice, self._replay_notice = (
-            log_messages.FailureNotice(f"{what} can be saved again")
+            log_messages.FailureNotice(on_recovery=f"{what} can be saved again")
             for what in ("weights", "replay")
         )
 
@@ -108,7 +107,7 @@ class Saver:
 
     def _save_replay(self) -> None:
         try:
-            with self._saving_replay():
+            with self._make_saving_context():
                 self._replay.checkpoint()
         except RuntimeError as error:
             raise run_directory.WorkdirError(f"cannot save replay: {error}") from None

@@ -58,7 +58,7 @@ class Training:
         initial: initial_weights.InitialWeights | None = None,
         connect_actors: ConnectActors | None = None,
         strategy: tf.distribute.Strategy | None = None,
-        saving_replay: saver.Saving = contextlib.nullcontext,
+        make_saving_context: server.MakeContext = contextlib.nullcontext,
         callbacks: Sequence[callbacks_module.Callback] = (),
     ):
         """Builds the learner and restores the newest checkpoint, if any.
@@ -70,22 +70,23 @@ class Training:
           workdir: Run directory.
           spec: Spec of the environment.
           member: Connection to the sweep of the run; None for a single run.
-          initial: Weights to start from if the run has no checkpoint; None for random weights.
+          initial: Weights of another run to start from if this run has no checkpoint; None for
+            random weights.
           connect_actors: Connects to actors in other processes; None for an actor thread.
           strategy: Distribution strategy, whose chief is this process; None for a single replica.
-          saving_replay: Returns a context manager that is entered while replay is saved.
+          make_saving_context: Returns a context manager that is entered while replay is saved.
           callbacks: Callbacks, which are called in this order.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
-          ValueError: If `initial` does not fit.
+          ConfigError: If `initial` has weights of other shapes than the agent.
         """
         self._config = config
         self._workdir = workdir
         self._spec = spec
         self._member = member
-        self._make_actors = connect_actors
-        self._saving_replay = saving_replay
+        self._connect_actors = connect_actors
+        self._make_saving_context = make_saving_context
         self._member_index = member.index if member else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
@@ -97,7 +98,7 @@ class Training:
                 logging.info("Using agent.%s=%s (%s)", key, value, getattr(config.agent, key))
 
         self._learner = assembly.build_learner(
-            config, spec, self._dtype, jit=jit, member=self._member_index, strategy=strategy
+            config, spec, self._dtype, jit=jit, member_index=self._member_index, strategy=strategy
         )
         self.counters = self._learner.counters
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
@@ -198,19 +199,19 @@ class Training:
             self._member.start()
         actors = self._start_actors()
         with contextlib.ExitStack() as on_error:
-            on_error.callback(actors.replay.stop)
+            on_error.callback(actors.learner_replay.stop)
             on_error.callback(actors.stop)
             saver_ = saver.Saver(
                 self._config.run,
                 self._workdir,
                 self._checkpoints,
-                actors.replay,
+                actors.learner_replay,
                 self.counters,
-                self._saving_replay,
+                self._make_saving_context,
                 self._episodes.flush,
             )
             batches = assembly.make_batches(
-                self._config, actors.replay, self._signature, self._learner, self._spec
+                self._config, actors.learner_replay, self._signature, self._learner, self._spec
             )
             on_error.pop_all()
         try:
@@ -222,7 +223,7 @@ class Training:
             try:
                 checkpoint = saver_.save_all()
             finally:
-                actors.replay.stop()
+                actors.learner_replay.stop()
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
@@ -239,7 +240,7 @@ class Training:
             replaced_at_frames = self._member.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Earlier episodes belong to weights that this member has replaced by another's.
+            # Earlier episodes belong to weights that another member's weights have replaced.
             if row.env_frames > replaced_at_frames:
                 self.returns.add(row)
         evaluations_.resume(frames)
@@ -274,8 +275,8 @@ class Training:
             )
 
     def _start_actors(self) -> acting.Acting:
-        if self._make_actors:
-            return self._make_actors(
+        if self._connect_actors:
+            return self._connect_actors(
                 self._learner, self._signature, self._add_episode, not self.resumed
             )
         config, replay = self._config, self._open_replay()
@@ -298,7 +299,7 @@ class Training:
                 agent,
                 replay.connection,
                 self._signature,
-                member=self._member_index,
+                member_index=self._member_index,
                 refresh=copier.refresh,
                 on_episode=self._add_episode,
             )
@@ -307,22 +308,26 @@ class Training:
         return actor
 
     def _open_replay(self) -> client.ReplayClient:
-        """Connects to the replay of the run, and starts its server if the run has its own."""
+        """Connects to replay; starts its server, unless replay is shared or external."""
         config, signature, is_new = self._config, self._signature, not self.resumed
-        if self._member and self._member.replay_address:
+        if self._member and self._member.find_replay_address:
             queue = schemes_base.queue_name(self._member.name)
-            replay = connection.ReplayConnection(self._member.replay_address, config.replay, queue)
+            replay = connection.ReplayConnection(
+                self._member.find_replay_address, config.replay, queue
+            )
             replay.check(signature)
             replay.start_polling()
             return client.ReplayClient(replay)
         if config.replay.address:
             return client.connect_external(config.replay, signature, self._workdir, is_new=is_new)
         checkpoint = self._workdir / run_directory.REPLAY_CHECKPOINT
-        served = server.ReplayServer(config.replay, signature, checkpoint, config.run.replay_port)
-        served.guard_memory()
-        if not is_new and config.replay.replay_table and not served.is_restored:
+        replay_server = server.ReplayServer(
+            config.replay, signature, checkpoint, config.run.replay_port
+        )
+        replay_server.guard_memory()
+        if not is_new and config.replay.replay_table and not replay_server.is_restored:
             logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
-        return client.ReplayClient(served.connect(), served)
+        return client.ReplayClient(replay_server.connect(), replay_server)
 
     def _add_episode(self, episode: episode_statistics.Episode) -> None:
         task = self._config.environment.tasks[episode.task]
@@ -340,7 +345,7 @@ class Training:
         saver_: saver.Saver,
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        config, replay = self._config, actors.replay
+        config, replay = self._config, actors.learner_replay
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved)))
         if self._changes:
@@ -406,7 +411,7 @@ class Training:
     ) -> dict[str, float]:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
-        values = actors.metrics() | actors.replay.metrics()
+        values = actors.metrics() | actors.learner_replay.metrics()
         # With several learners, no single learner receives all unrolls of an actor.
-        unrolls = batches.metrics() if self._config.cluster.learners == 1 else {}
-        return values | unrolls | {"learner/non_finite_updates": skipped}
+        unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
+        return values | unroll_counts | {"learner/non_finite_updates": skipped}

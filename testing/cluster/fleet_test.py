@@ -29,7 +29,7 @@ def _run_specs() -> list[role.RoleSpec]:
     values["run"]["evaluate_every_env_frames"] = 1_000
     config = run_config.parse(values)
     spec = factory.environment_spec(config.environment)
-    return run_job.RunJob(config, spec, None, mock.Mock()).specs
+    return run_job.RunJob(config, spec, None, mock.Mock()).role_specs
 
 
 class _Job(fleet.Job):
@@ -37,10 +37,10 @@ class _Job(fleet.Job):
 
     is_over = False
 
-    def is_finished(self, roles: fleet.Roles) -> bool:
+    def is_finished(self, roles: fleet.SupervisedRoles) -> bool:
         return self.is_over
 
-    def update(self, roles: fleet.Roles, heartbeats: fleet.Heartbeats) -> None:
+    def update(self, roles: fleet.SupervisedRoles, heartbeats: fleet.Heartbeats) -> None:
         self.is_over = True
 
 
@@ -85,7 +85,7 @@ class FleetTest(parameterized.TestCase):
     def test_roles_of_a_run_and_their_resources(self):
         job = _Job(_run_specs(), contextlib.nullcontext())
         self.assertCountEqual(
-            [spec.name for spec in job.specs],
+            [spec.name for spec in job.role_specs],
             ["replay", "learner", "learner_1", "actor_00", "actor_01", "evaluator"],
         )
         self.assertEqual(job.requested_resources, (6.0, 6.0))
@@ -184,7 +184,8 @@ class SweepJobTest(parameterized.TestCase):
         self._job = sweep_job.SweepJob(self._config, spec, self._folder, self._display)
         self._names = list(self._config.members)
         self._roles = {
-            spec.name: supervision.SupervisedRole(spec, mock.Mock()) for spec in self._job.specs
+            spec.name: supervision.SupervisedRole(spec, mock.Mock())
+            for spec in self._job.role_specs
         }
         self._start_service = self.enter_context(mock.patch.object(machines, "start_service"))
         self._reports = {name: {"env_frames": 9, "finished": False} for name in self._names}
@@ -192,7 +193,7 @@ class SweepJobTest(parameterized.TestCase):
 
     def test_every_member_requests_the_resources_of_a_learner(self):
         self.assertEqual(self._job.requested_resources, (5.0, 256.0))
-        self.assertEqual([spec.name for spec in self._job.specs], ["replay", *self._names])
+        self.assertEqual([spec.name for spec in self._job.role_specs], ["replay", *self._names])
 
     def test_states_of_members_are_shown(self):
         self._job.start()

@@ -102,7 +102,7 @@ class ContextTest(absltest.TestCase):
     def test_wait_ends_with_a_stop(self):
         self._context.stop_requested.set()
         with self.assertRaises(errors.StoppedError):
-            self._context.replay_address()
+            self._context.find_replay_address()
 
     def test_missing_directory_names_the_flag(self):
         with messages.raises(run_directory.WorkdirError, "--workdir", self._folder):

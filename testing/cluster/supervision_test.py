@@ -62,12 +62,12 @@ class SupervisedRoleTest(parameterized.TestCase):
         status: Status | None = Status.RUNNING,
         *,
         may_hang: bool = False,
-        time_steps: float | None = None,
+        env_calls: float | None = None,
         age: float = 0.1,
         grows: bool = False,
     ) -> None:
         """Checks the role every second; `status` None: without a heartbeat."""
-        metrics = {} if time_steps is None else {role.TIME_STEPS: time_steps}
+        metrics = {} if env_calls is None else {role.ENV_CALLS: env_calls}
         for second in range(seconds):
             self._now += 1.0
             heartbeat = run_state.Heartbeat(
@@ -183,17 +183,17 @@ class SupervisedRoleTest(parameterized.TestCase):
     @parameterized.parameters(0.0, 120.0)
     def test_hanging_environment_step_is_killed(self, max_step_seconds):
         supervised = self._make(max_step_seconds=max_step_seconds)
-        self._pass(supervised, 60 + int(max_step_seconds), may_hang=True, time_steps=5.0)
+        self._pass(supervised, 60 + int(max_step_seconds), may_hang=True, env_calls=5.0)
         self.assertEqual(self._kills, 0)
-        self._pass(supervised, 3, may_hang=True, time_steps=5.0)
+        self._pass(supervised, 3, may_hang=True, env_calls=5.0)
         self.assertEqual(self._kills, 1)
 
     @parameterized.parameters((0.0, True), (None, False))
-    def test_hanging_in_the_first_step_counts_as_failure(self, time_steps, has_failed):
+    def test_hanging_in_the_first_step_counts_as_failure(self, env_calls, has_failed):
         # A learner that waits for other learners has no steps and restarts without limit.
         supervised = self._make()
         for _ in range(4):
-            self._pass(supervised, 63, may_hang=True, time_steps=time_steps)
+            self._pass(supervised, 63, may_hang=True, env_calls=env_calls)
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
         self.assertEqual(bool(supervised.failure), has_failed)

@@ -30,7 +30,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 UNITS = {
     "agent steps", "members", "cells", "devices", "environments", "half ranges",
-    "processes", "env frames", "episodes", "exponent", "factor", "factors",
+    "processes", "entries", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
     "number", "pixels", "port", "probability", "ratio", "reward", "seconds", "seed",
     "squared gradient", "step size", "threads", "units", "unrolls", "weight", "words",

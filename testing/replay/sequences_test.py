@@ -166,7 +166,9 @@ class SequencesTest(parameterized.TestCase):
                         unroll.env_output.observation[t], first + start - K + 1 + t
                     )
         last = max(-config.burn_in, length - config.steps_per_entry)
-        expected = range(-config.burn_in, last + config.steps_per_item, config.steps_per_item)
+        expected = range(
+            -config.burn_in, last + config.new_steps_per_item, config.new_steps_per_item
+        )
         self.assertEqual(starts, set(expected))
 
     def test_columns_belong_to_their_environment(self):

@@ -120,7 +120,7 @@ class StallDetectorTest(absltest.TestCase):
         self._now = 100.0
         clock = mock.patch.object(acting.time, "monotonic", lambda: self._now)
         self.enter_context(clock)
-        self._acting = mock.Mock(time_steps=0, state="sleeps")
+        self._acting = mock.Mock(env_calls=0, activity="sleeps")
         self._detector = acting.StallDetector(self._acting, 60.0)
         self._ask = self._detector.wrap(lambda: False)
 
@@ -132,8 +132,8 @@ class StallDetectorTest(absltest.TestCase):
         self._wait(0)
         with self.assertNoLogs(level="WARNING"):
             self._wait(59)
-        for time_steps in (0, 1):
-            self._acting.time_steps = time_steps
+        for env_calls in (0, 1):
+            self._acting.env_calls = env_calls
             with self.assertLogs(level="WARNING") as logs:
                 self._wait(61)
                 self._wait(61)
@@ -143,8 +143,8 @@ class StallDetectorTest(absltest.TestCase):
 
     def test_actor_that_fills_replay_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
-            for time_steps in range(20):
-                self._acting.time_steps = time_steps
+            for env_calls in range(20):
+                self._acting.env_calls = env_calls
                 self._wait(30)
 
     def test_time_of_updates_is_no_stall(self):

@@ -295,7 +295,7 @@ class ExperienceAgeTest(absltest.TestCase):
     def test_online_and_replayed_entries_have_separate_ages(self):
         batch = self._batch((1, 99, True, False), (1, 60, False, False), (1, 70, False, False))
         self.assertEqual(
-            learner.experience_age(batch, 100, member=1),
+            learner.experience_age(batch, 100, member_index=1),
             {"replay/policy_lag_updates": 1.0, "replay/age_updates": 35.0},
         )
 
@@ -304,8 +304,10 @@ class ExperienceAgeTest(absltest.TestCase):
             (1, 90, False, False), (0, 5_000, False, False), (2, 1, False, False),
             (1, 0, False, True), (0, 0, False, True),
         )  # fmt: skip
-        self.assertEqual(learner.experience_age(batch, 100, member=1), {"replay/age_updates": 10.0})
-        self.assertEqual(learner.experience_age(batch, 100, member=3), {})
+        self.assertEqual(
+            learner.experience_age(batch, 100, member_index=1), {"replay/age_updates": 10.0}
+        )
+        self.assertEqual(learner.experience_age(batch, 100, member_index=3), {})
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def _stop_at_once(run: training.Training) -> None:
 class _Member:
     """The member of a sweep, for a run that is stopped at once."""
 
-    name, index, replay_address = "member_00", 0, None
+    name, index, find_replay_address = "member_00", 0, None
 
     def __init__(self, copied: int):
         self._copied = copied

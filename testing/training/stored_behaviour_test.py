@@ -88,7 +88,7 @@ def _read_batches(
         agent,
         connected,
         signature,
-        member=0,
+        member_index=0,
         refresh=lambda: 0,
         on_episode=lambda _: None,
     )

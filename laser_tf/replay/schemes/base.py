@@ -39,7 +39,7 @@ class ActorContext(NamedTuple):
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the actor's
     task_ids: np.ndarray  # integers [N], the tasks of the actor's environments
-    member: int = 0  # index of the member in its sweep; 0 in a single run
+    member_index: int = 0  # index of the member in its sweep; 0 in a single run
     max_unrolls_per_episode: int = 0  # of the longest episode; 0 if unknown
 
 
@@ -49,7 +49,7 @@ class LearnerContext(NamedTuple):
     replay: "client.ReplayClient"  # replay to read
     signature: "stored_unroll.StoredUnroll"  # of an unroll
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
-    seed: Sequence[int]  # equal for all learners that update together; Reverb's samplers have none
+    seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "server_iterator.ServerIterator":
@@ -59,9 +59,9 @@ class LearnerContext(NamedTuple):
         return server_iterator.ServerIterator(self.replay.connection, make)
 
 
-def queue_name(member: str) -> str:
+def queue_name(member_name: str) -> str:
     """Returns the name of the queue of a member of a sweep."""
-    return f"{QUEUE}_{member}"
+    return f"{QUEUE}_{member_name}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class ReplayScheme(abc.ABC):
 
     A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
     and Reverb in these methods, so that reading a configuration loads neither. A value out of range
-    raises ConfigError.
+    raises ConfigError. The comment of a key is its text in `--help`, for numbers `unit; meaning`.
     """
 
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
@@ -83,8 +83,8 @@ class ReplayScheme(abc.ABC):
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the priorities that the agent's loss returns
 
-    scheme: str = ""  # which replay scheme; each has other keys
-    unroll_length: int = 20  # agent steps; of a stored unroll
+    scheme: str = ""  # name of the replay scheme, which decides the other keys
+    unroll_length: int = 20  # agent steps; length of a stored unroll
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
@@ -142,14 +142,14 @@ class ReplayScheme(abc.ABC):
         return self.priority_exponent
 
     @property
-    def steps_per_item(self) -> int:
+    def new_steps_per_item(self) -> int:
         """Agent steps that each item of replay adds."""
         return self.unroll_length
 
     @property
     def max_items(self) -> int:
         """Number of items in a full replay."""
-        return self.capacity // self.steps_per_item
+        return self.capacity // self.new_steps_per_item
 
     @property
     def min_capacity(self) -> int:

@@ -15,7 +15,7 @@ class TableReplay(base.ReplayScheme):
 
     replay_table: ClassVar[str | None] = "replay"
 
-    capacity: int = 1_000_000  # agent steps; in replay, without the overlaps of sequences
+    capacity: int = 1_000_000  # agent steps; max in replay; shared steps of sequences count once
     core_state: str = "stored"  # initial state of replayed entries: stored (by the actor) or zero
     priority_exponent: float = 0.0  # exponent; of the priorities; 0: replay is uniform
     importance_exponent: float = 1.0  # exponent; beta, of the importance-sampling weights
@@ -44,8 +44,8 @@ def check_replay_fraction(config: Any) -> None:
     if not 0 < fraction < 1:
         raise errors.ConfigError(
             f"replay_fraction must be between 0 and 1, got {fraction}. Without online unrolls "
-            "V-trace's policy gradient need not converge (LASER, proposition 2); without replayed "
-            "ones use another replay.scheme"
+            "V-trace's policy gradient need not converge (LASER, proposition 2). For online "
+            "unrolls only, use --config.replay.scheme=online"
         )
     replayed = size * fraction
     if abs(replayed - round(replayed)) > 1e-6 * size or not 0 < round(replayed) < size:
