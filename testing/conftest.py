@@ -20,6 +20,8 @@ _FIRST = (
     "launch/own_environment_test.py",
     "environments/python_environments_test.py",
     "launch/export_test.py",
+    "api/runs_test.py",
+    "api/policies_test.py",
     "launch/hangup_test.py",
     "examples/examples_test.py",
     "training/vectors_test.py",

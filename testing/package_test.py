@@ -122,6 +122,11 @@ class PackageTest(absltest.TestCase):
         self.assertIn("in 2 evaluation episodes", done.stderr)
         self.assertEmpty(list(self._temporary.iterdir()), "files that are not removed")
 
+    def test_python_api_finds_configurations(self):
+        program = "import laser_tf; print(laser_tf.load_config('r2d2:tmaze').agent.name)"
+        done = self._run(sys.executable, "-c", program)
+        self.assertEqual((done.stdout, done.returncode), ("r2d2\n", 0), done.stderr)
+
     def test_users_modules_with_our_names_are_imported(self):
         elsewhere = self._folder / "elsewhere"
         for name, value in (("configs/settings", "START = 0.5"), ("launch/helper", "")):
