@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from laser_tf import array_function, errors, types
+from laser_tf import array_function, errors, observations, types
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
 from laser_tf.evaluation import episode_runner
@@ -45,10 +45,12 @@ class RestrictedPolicy:
         Raises:
           ConfigError: If the agent has no core, or its action is not one integer.
         """
-        if not isinstance(environment.action_spec(), specs.DiscreteArray):
+        action = environment.action_spec()
+        if not isinstance(action, specs.DiscreteArray):
             raise errors.ConfigError(
                 f"--history_length={history_length}: it compares preferences among the values "
-                "of one integer, and this agent has other actions; leave the option out"
+                f"of one integer, and this agent has {observations.describe_action(action)}; leave "
+                "the option out"
             )
         initial_state = agent.initial_state(environment.num_envs)
         if not tf.nest.flatten(initial_state):
