@@ -5,7 +5,13 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import observations
-from laser_tf.environments import canonical_observations, environment_check, faults, suites
+from laser_tf.environments import (
+    action_masks,
+    canonical_observations,
+    environment_check,
+    faults,
+    suites,
+)
 from testing import messages
 from testing.environments import masked_doors, rollouts
 
@@ -53,9 +59,11 @@ class RolloutTest(parameterized.TestCase):
         np.testing.assert_array_equal(mask.sum(-1), 2)
         np.testing.assert_array_equal(rows.reward[1::2], 1)
 
-    @parameterized.parameters("shape", "none allowed", "count", "missing")
-    def test_invalid_mask_is_a_fault_of_the_environment(self, fault):
-        named = 0, "Doors-v0", "action_mask", "environment.max_broken_episodes"
+    @parameterized.parameters(
+        ("shape", (15, 16)), ("none allowed", ("every action",)), ("missing", ("info",))
+    )
+    def test_invalid_mask_is_a_fault_of_the_environment(self, fault, parts):
+        named = 0, "Doors-v0", "action_mask", "environment.max_broken_episodes", *parts
         options = {"arguments": {"fault": fault}, "max_broken_episodes": 1, "num_envs": 1}
         with _make("gymnasium", DOORS, **options) as environment:
             with messages.raises(faults.EnvironmentFailedError, *named):
@@ -70,7 +78,7 @@ class RolloutTest(parameterized.TestCase):
 
 class RejectionTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"arguments": "continuous=True"}, ()),
+        ({"arguments": "continuous=True"}, ("discrete actions",)),
         ({"arguments": "size=3"}, (4, 3)),
         ({"arguments": "dtype=float32"}, ("float32",)),
         ({"action_repeat": 2}, ("environment.action_repeat", 1, 2)),
@@ -88,6 +96,10 @@ class RejectionTest(parameterized.TestCase):
         with messages.raises(faults.EnvironmentCreationError, *named):
             with _make("gymnasium", DOORS, arguments={"fault": "shape", "at": 0}):
                 pass
+
+    def test_entry_other_than_0_and_1_is_named(self):
+        with messages.raises(ValueError, "action_mask", "[0, 2, 1]"):
+            action_masks.convert(np.array([0, 2, 1]), is_terminal=False)
 
     def test_nested_key_has_no_special_meaning(self):
         spec = {"part": {"action_mask": specs.Array([3], bool)}}

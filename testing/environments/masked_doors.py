@@ -51,8 +51,6 @@ class Doors(gymnasium.Env):
                     mask = mask[1:]
                 case "none allowed":
                     mask = np.zeros_like(mask)
-                case "count":
-                    mask = 2 * mask
                 case "missing":
                     return np.float32([self._side]), {}
         return np.float32([self._side]), {"action_mask": mask} if self._masks else {}
