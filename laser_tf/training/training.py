@@ -115,7 +115,7 @@ class Training:
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
-        self._changes = self._complete_overrides()
+        self._changes: dict[str, str] = {}  # Settings that `--override` has changed, as text.
 
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
@@ -169,6 +169,7 @@ class Training:
             self._config, self._workdir, self._learner.agent, evaluator
         )
         self._resume_logs(evaluations_)
+        self._changes = self._complete_overrides()
         if self._member:
             self._member.start()
         actors = self._start_actors()
