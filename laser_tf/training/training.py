@@ -119,7 +119,7 @@ class Training:
         self.returns = reporting.EpisodeReturns(config.environment.suite, config.environment.tasks)
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
-        self._changes = self._complete_overrides()
+        self._changes: dict[str, str] = {}  # Settings that `--override` has changed, as text.
         observed = callbacks_module.Run(
             config,
             workdir,
@@ -186,6 +186,7 @@ class Training:
             on_evaluation=functools.partial(self._callbacks.call, "on_evaluation"),
         )
         self._resume_logs(evaluations_)
+        self._changes = self._complete_overrides()
         with self._callbacks.running():
             self._train(should_stop, show, evaluations_)
 

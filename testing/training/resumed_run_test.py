@@ -108,12 +108,12 @@ class ResumedRunTest(parameterized.TestCase):
         keys = "agent.entropy_cost", "learner.learning_rate", "environment.num_envs"
         run_directory.open_workdir(self._workdir, values, {}, overridden=keys)
         config = run_config.parse(run_directory.read_config(self._workdir))
+        runs.build(config, self._workdir)  # Ends before it trains.
+        again = runs.build(config, self._workdir)
         with self.assertLogs(level="INFO") as logs:
-            runs.build(config, self._workdir)  # It ends before the next checkpoint.
+            runs.go_on(again, threading.Event())
         for key in keys:
             self.assertLen([line for line in logs.output if f"Changed {key} " in line], 1)
-        again = runs.build(config, self._workdir)
-        runs.go_on(again, threading.Event())
         learner = again._learner
         self.assertEqual(learner.hyperparameters()["agent.entropy_cost"], 0.5)
         steps, rates = tensorboard.read_scalars(
