@@ -2,13 +2,14 @@
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
 
 from absl.testing import parameterized
 
-from testing import messages
+from testing import forks, messages
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen:
@@ -18,10 +19,7 @@ def start(module: str, *arguments: str) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Importing jax sets variables of TensorFlow that make the commands print messages.
-        # Matplotlib warns if its default directory, the home, cannot be written.
-        env={k: v for k, v in os.environ.items() if not k.startswith("TF_")}
-        | {"MPLCONFIGDIR": tempfile.gettempdir()},
+        env=forks.variables(),
     )
 
 
@@ -34,6 +32,34 @@ def run(module: str, *arguments: str, seconds: float = 400.0) -> tuple[int, str,
     process = start(module, *arguments)
     output, errors = process.communicate(timeout=seconds)
     return process.returncode, output, errors
+
+
+def run_forked(module: str, *arguments: str, seconds: float = 400.0) -> tuple[int, str, str]:
+    """Returns what `run` returns, from a process in which TensorFlow is imported already.
+
+    It saves several seconds, and serves tests of what a command does after its start.
+
+    Raises:
+      TimeoutError: If the command takes longer than `seconds`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [pathlib.Path(folder) / name for name in ("output", "errors")]
+        process = forks.context().Process(target=_run_as_main, args=(module, arguments, paths))
+        process.start()
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            raise TimeoutError(f"{module} {arguments}")
+        output, errors = (path.read_text() for path in paths)
+        return process.exitcode, output, errors
+
+
+def _run_as_main(module: str, arguments: tuple[str, ...], paths: list[pathlib.Path]) -> None:
+    """Runs a command in this process, with files as output and error streams."""
+    for number, path in enumerate(paths, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.argv[1:] = arguments
+    runpy.run_module(f"launch.{module}", run_name="__main__", alter_sys=True)
 
 
 def without_warnings(errors: str) -> list[str]:
@@ -50,14 +76,16 @@ class CommandTest(parameterized.TestCase):
         self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def succeed(self, module: str, *arguments: str, seconds: float = 400.0) -> tuple[str, str]:
-        """Runs a command that must succeed; returns its output and errors."""
-        code, output, errors = run(module, *arguments, seconds=seconds)
+        """Runs a command that must succeed, see `run_forked`; returns its output and errors."""
+        code, output, errors = run_forked(module, *arguments, seconds=seconds)
         self.assertEqual(code, 0, errors)
         return output, errors
 
-    def assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
+    def assert_rejected(
+        self, named: tuple, module: str, *arguments: str, forked: bool = False
+    ) -> None:
         """Asserts that a command fails with one line, which names keys and values."""
-        code, _, errors = run(module, *arguments)
+        code, _, errors = (run_forked if forked else run)(module, *arguments)
         self.assertNotEqual(code, 0)
         self.assert_is_error(errors, *named)
 

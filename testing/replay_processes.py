@@ -1,7 +1,6 @@
 """Replay servers and writers in separate processes that tests stop and kill."""
 
 import itertools
-import multiprocessing
 import os
 import pathlib
 import signal
@@ -14,10 +13,8 @@ import numpy as np
 
 from laser_tf.replay import connection, server, stored_unroll, writers
 from laser_tf.replay.schemes import base
+from testing import forks
 
-# A fork of a process that has imported all modules starts fast.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__])
 _START_TIMEOUT_SECONDS = 120  # Of the first process on a busy machine.
 
 
@@ -39,8 +36,9 @@ class _Process:
     """A process that a test can stop and kill."""
 
     def __init__(self, target: Callable[..., None], *arguments: Any):
-        self._pipe, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=target, args=(theirs, *arguments), daemon=True)
+        context = forks.context()
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
         self._process.start()
 
     def _receive(self) -> Any:

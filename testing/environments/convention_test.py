@@ -26,7 +26,11 @@ ENVIRONMENTS = (
         {"suite": "gymnasium", "task": "Pendulum-v1", "max_frames_per_episode": 30},
     ),
 )
-PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"}
+PY_ENVIRONMENT = {
+    "suite": "tf_agents",
+    "task": "testing.environments.small_py_environment:make",
+    "num_workers": 1,  # Each loads TensorFlow.
+}
 HEAVY = (("py_environment", PY_ENVIRONMENT),) if importlib.util.find_spec("tf_agents") else ()
 STEPS = 250  # Agent steps, enough for two episodes of each environment.
 

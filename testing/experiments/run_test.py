@@ -1,5 +1,6 @@
 """Experiments from the command line: training, resuming and drawing."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -29,17 +30,20 @@ class RunTest(absltest.TestCase):
         )
 
     def _run(self, *arguments):
-        run.main(["--experiment=tiny", f"--workdir={self._folder}", "--seeds=2", *arguments])
+        flags = f"--workdir={self._folder}", "--override=run.evaluation_episodes=1"
+        run.main(["--experiment=tiny", *flags, *arguments])
 
     def test_trains_continues_and_draws(self):
-        self._run("--override=run.env_frames=1000", "--parallel=2")
+        self._run("--override=run.env_frames=1000", "--seeds=1")
         table = self._folder / "report/curves.csv"
         first = table.read_text()
         self.assertEqual((self._folder / "report/curves.png").read_bytes()[:4], b"\x89PNG")
+        self._run("--override=run.env_frames=1500", "--seeds=2", "--extend", "--parallel=2")
+        self.assertNotEqual(table.read_text(), first)
         logs = list(self._folder.rglob("*.log"))
         self.assertLen([path for path in logs if path.name == "catch.log"], 2)
-        self._run("--override=run.env_frames=1500", "--extend", "--parallel=2")
-        self.assertNotEqual(table.read_text(), first)
+        config = json.loads((self._folder / "laser/seed_1/catch/config.json").read_text())
+        self.assertEqual(config["extended_from_env_frames"], [1_000])
 
     def test_plot_only_needs_runs(self):
         with messages.raises(errors.UserError, self._folder / "laser/seed_1/catch"):
@@ -48,18 +52,21 @@ class RunTest(absltest.TestCase):
     def test_failed_run_is_reported(self):
         (self._folder / "laser").touch()  # where a directory is needed
         with self.assertRaises(errors.UserError):
-            self._run("--override=run.env_frames=1000")
+            self._run("--override=run.env_frames=1000", "--seeds=1")
 
 
 class CommandTest(absltest.TestCase):
-    def test_invalid_arguments_exit_with_one_line(self):
-        for arguments in (("--experiment=nothing",), ("--experiment=pendulum", "--override=x")):
-            done = subprocess.run(
-                [sys.executable, "-m", "experiments.run", *arguments],
-                capture_output=True, text=True, check=False, cwd=ROOT,
-            )  # fmt: skip
-            self.assertNotEqual(done.returncode, 0)
-            self.assertStartsWith(done.stderr.splitlines()[-1], "error: ")
+    def test_unknown_experiment_exits_with_one_line(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "experiments.run", "--experiment=nothing"],
+            capture_output=True, text=True, check=False, cwd=ROOT,
+        )  # fmt: skip
+        self.assertNotEqual(done.returncode, 0)
+        self.assertStartsWith(done.stderr.splitlines()[-1], "error: ")
+
+    def test_override_without_a_value_is_rejected(self):
+        with messages.raises(errors.UserError, "--override", "x"):
+            run.main(["--experiment=pendulum", "--override=x"])
 
 
 if __name__ == "__main__":

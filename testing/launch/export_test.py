@@ -48,15 +48,15 @@ class ExportTest(commands.CommandTest):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.run_folder, cls.output = cls.folder / "run", cls.folder / "policy"
-        code, _, printed = commands.run("train", *TRAINED, f"--workdir={cls.run_folder}")
+        code, _, printed = commands.run_forked("train", *TRAINED, f"--workdir={cls.run_folder}")
         assert code == 0, printed
-        cls.exported = commands.run(
+        cls.exported = commands.run_forked(
             "export", f"--workdir={cls.run_folder}", f"--output={cls.output}"
         )
 
     def _assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
         before = sorted(self.folder.rglob("*"))
-        self.assert_rejected(named, module, *arguments)
+        self.assert_rejected(named, module, *arguments, forked=True)
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
     def test_exported_policy_describes_itself(self):

@@ -8,6 +8,7 @@ import resource
 
 from absl.testing import absltest
 
+from testing import commands
 from testing.launch.full_disk_case import FLAGS, LIMIT, FullDiskCase
 
 
@@ -16,13 +17,14 @@ class FullDiskTest(FullDiskCase):
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))  # children inherit it
         self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
-        _, errors = self.succeed(
+        code, _, errors = commands.run(  # Not forked from a process without the limit.
             "train",
             "--config=configs/laser.py:catch",
             *FLAGS,
             "--config.run.env_frames=30000",
             f"--workdir={self.workdir}",
         )
+        self.assertEqual(code, 0, errors)
         self.assertEqual(errors.count("training continues and tries again"), 1, errors)
         self.assertIn("cannot save replay", errors)
         summary = json.loads((self.workdir / "evaluation.json").read_text())

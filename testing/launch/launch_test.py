@@ -47,8 +47,6 @@ class LaunchTest(commands.CommandTest):
         self.assertIn("the same command resumes", errors)
         self.assertNotEmpty(list((self.workdir / "checkpoints/learner").iterdir()))
 
-        other = ("agent.discount", 0.99, 0.9), "train", "--config.agent.discount=0.9", self._flag
-        self.assert_rejected(*other, *flags)
         sweep_folders.forget(self.workdir / "config.json", "environment.reward_offset")
         output, errors = self.succeed("train", *flags, self._flag)
         self.assertIn("Resuming", errors)
@@ -59,10 +57,12 @@ class LaunchTest(commands.CommandTest):
         self.assertGreaterEqual(summary["env_frames"], 12_000)
 
         # The configuration of the run is in its directory.
-        self.assert_rejected(*other)
+        other = ("agent.discount", 0.99, 0.9), "train", "--config.agent.discount=0.9", self._flag
+        self.assert_rejected(*other, forked=True)
         _, errors = self.succeed("train", self._flag)
         self.assertIn("Skipped training", errors)
         self._check_evaluations()
+        self._check_more_frames_on_a_schedule_require_extend(*flags)
 
     def _check_evaluations(self) -> None:
         evaluate = "evaluate", self._flag, "--episodes=7"
@@ -71,11 +71,10 @@ class LaunchTest(commands.CommandTest):
         self.assertEqual(summary["episodes"], 7)
         self.assertIn("7 of 7 episodes", errors)
         self.assertEqual(summary["protocol"]["action_selection"], "sampled")
-        output, _ = self.succeed(*evaluate, "--greedy")
-        self.assertEqual(json.loads(output)["protocol"]["action_selection"], "greedy")
         changed = {"reward_offset": 100, "max_broken_episodes": 3}
         flags = [f"--environment={key}={value}" for key, value in changed.items()]
-        summary = json.loads(self.succeed(*evaluate, *flags)[0])
+        summary = json.loads(self.succeed(*evaluate, "--greedy", *flags)[0])
+        self.assertEqual(summary["protocol"]["action_selection"], "greedy")
         self.assertGreater(summary["mean_return"], 800)  # nine steps, each with the offset
         self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
         self.assertEqual(summary["protocol"]["changed_environment"], changed)
@@ -85,10 +84,19 @@ class LaunchTest(commands.CommandTest):
             ("--environment=suite=minatar", "suite", "minatar"),
             ("--history_length=3", "--history_length", 3),
         ):
-            self.assert_rejected(named, "evaluate", self._flag, given)
+            self.assert_rejected(named, "evaluate", self._flag, given, forked=True)
         files = sorted((self.workdir / "evaluations").iterdir())
         episodes = [json.loads(path.read_text())["episodes"] for path in files]
-        self.assertEqual(episodes, [4, 7, 7, 7])
+        self.assertEqual(episodes, [4, 7, 7])
+
+    def _check_more_frames_on_a_schedule_require_extend(self, *flags: str) -> None:
+        longer = ("train", *flags, self._flag, "--config.run.env_frames=13000")
+        named = "run.env_frames", 12_000, 13_000, "--extend"
+        self.assert_rejected(named, *longer, forked=True)
+        self.succeed(*longer, "--extend")
+        noted = json.loads((self.workdir / "config.json").read_text())
+        self.assertEqual(noted["extended_from_env_frames"], [12_000])
+        self.assertGreaterEqual(self._summary()["env_frames"], 13_000)
 
     @pytest.mark.long
     def test_more_frames_continue_and_are_evaluated(self):
@@ -100,15 +108,6 @@ class LaunchTest(commands.CommandTest):
             _, errors = self.succeed("train", *flags, f"--config.run.env_frames={env_frames}")
             self.assertIn(beginning, errors)
             self.assertBetween(self._summary()["env_frames"], env_frames, env_frames + 1_000)
-
-    def test_more_frames_on_a_schedule_require_extend(self):
-        flags = (*CATCH, self._flag, "--config.run.evaluation_episodes=0")
-        self.succeed("train", *flags, "--config.run.env_frames=2000")
-        longer = (*flags, "--config.run.env_frames=4000")
-        self.assert_rejected(("run.env_frames", 2000, 4000, "--extend"), "train", *longer)
-        self.succeed("train", *longer, "--extend")
-        noted = json.loads((self.workdir / "config.json").read_text())
-        self.assertEqual(noted["extended_from_env_frames"], [2_000])
 
     def test_override_changes_the_run_from_now_on(self):
         flags = (*CATCH, self._flag, "--config.run.evaluation_episodes=0")

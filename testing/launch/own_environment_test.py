@@ -120,7 +120,7 @@ class OwnEnvironmentTest(commands.CommandTest):
         ("r2d2:gymnasium", "Pendulum-v1", "--config.run.seed=1", "r2d2", "laser.py:control"),
     )
     def test_unfit_environment_is_rejected_and_nothing_written(self, config, task, flag, *named):
-        self.assert_rejected(named, *self._flags(task, flag, config=config))
+        self.assert_rejected(named, *self._flags(task, flag, config=config), forked=True)
         self.assertFalse(self.workdir.exists())
 
     def test_faults_are_logged_and_training_continues(self):

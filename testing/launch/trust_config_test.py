@@ -77,7 +77,7 @@ class TrustConfigTest(commands.CommandTest):
             "resume": [f"--workdir={self._run}"],
         }[module]
         module = "train" if module == "resume" else module
-        code, _, errors = commands.run(module, *arguments, "--trust_config")
+        code, _, errors = commands.run_forked(module, *arguments, "--trust_config")
         self.assertEqual(code, 1)
         self.assertTrue(self._marker.exists(), errors)
 
@@ -85,12 +85,13 @@ class TrustConfigTest(commands.CommandTest):
         ("evaluate",), ("train",), ("train", "--config.environment.suite=dm_env")
     )
     def test_untrusted_config_is_rejected_in_one_line(self, module, *flags):
-        self.assert_rejected(("--trust_config",), module, f"--workdir={self._run}", *flags)
+        flags = f"--workdir={self._run}", *flags
+        self.assert_rejected(("--trust_config",), module, *flags, forked=True)
         self.assertFalse(self._marker.exists())
 
     def test_resume_trusts_a_task_of_the_command_line(self):
         task = f"--config.environment.task={TASK}"
-        code, _, errors = commands.run("train", f"--workdir={self._run}", task)
+        code, _, errors = commands.run_forked("train", f"--workdir={self._run}", task)
         self.assertEqual(code, 1)
         self.assertTrue(self._marker.exists(), errors)
 

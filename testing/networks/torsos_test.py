@@ -120,7 +120,7 @@ class TorsosTest(parameterized.TestCase):
 
     @parameterized.product(name=tuple(SHAPES), center=(False, True))
     def test_bfloat16_is_close_and_centering_ignores_brightness(self, name, center):
-        images = _images(name, 4) // 3
+        images = _images(name, 4)[:, :44, :44] // 3
         bright = images + np.array([0, 20, 80, 150], np.uint8)[:, None, None, None]
         torso = _torso(name, center)
         features = torso(tf.constant(images))

@@ -2,10 +2,12 @@
 
 import dataclasses
 import importlib
+import itertools
 import math
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 
 from absl.testing import absltest, parameterized
 
@@ -79,23 +81,31 @@ def _values(name: str) -> dict:
     return importlib.import_module(f"configs.{file}").get_config(variant).to_dict()
 
 
+def _distinct_keys() -> Iterator[tuple[str, str, list[str]]]:
+    """Yields configuration, section and keys; each key of each class of a section once."""
+    seen = set()
+    for name in config_files.variants():
+        if name == "laser:babyai":  # Its names are in its package's registry only.
+            continue
+        for section, keys in _values(name).items():
+            kind = [keys[key] for key in ("name", "suite", "scheme") if key in keys]
+            origins = {key: (name.startswith("sweep"), section, *kind, key) for key in keys}
+            if new := [key for key, origin in origins.items() if origin not in seen]:
+                seen.update(origins.values())
+                yield name, section, new
+
+
 class HostileValuesTest(parameterized.TestCase):
-    @parameterized.parameters(
-        name
-        for name in config_files.variants()
-        if name != "laser:babyai"  # its names are in its package's registry only
-    )
-    def test_hostile_values_raise_only_errors_that_name_the_key(self, name):
+    @parameterized.parameters(*_distinct_keys())
+    def test_hostile_values_raise_only_errors_that_name_the_key(self, name, section, keys):
         parse = (sweep_config if name.startswith("sweep") else run_config).parse
         values = _values(name)
-        for section, keys in values.items():
-            for key in keys:
-                for value in HOSTILE:
-                    try:
-                        parse(values | {section: keys | {key: value}})
-                    except errors.ConfigError as error:
-                        self.assertRegex(str(error), f"{key}|section.key, got 'x'")
-                        self.assertNotIn("\n", str(error))
+        for key, value in itertools.product(keys, HOSTILE):
+            try:
+                parse(values | {section: values[section] | {key: value}})
+            except errors.ConfigError as error:
+                self.assertRegex(str(error), f"{key}|section.key, got 'x'")
+                self.assertNotIn("\n", str(error))
 
     @parameterized.parameters(
         ("run", "seed", -1),
