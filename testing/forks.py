@@ -14,7 +14,7 @@ _CONTEXT.set_forkserver_preload(
 
 
 def context() -> contexts.ForkServerContext:
-    """Returns the context of the processes, whose server runs in this process's directory."""
+    """Returns the multiprocessing context that starts the processes."""
     with mock.patch.dict(os.environ, variables(), clear=True):
         forkserver.ensure_running()
     return _CONTEXT

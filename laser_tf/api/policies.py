@@ -1,5 +1,6 @@
 """The functions `load_policy` and `export_policy` of the Python API."""
 
+import json
 import os
 import pathlib
 from typing import TYPE_CHECKING
@@ -48,11 +49,21 @@ def load_policy(
     from laser_tf.export import act
 
     if not is_run:
+        _check_format(folder)
         return act.load(folder, task, seed)
     from laser_tf.export import exporter, saved_model
 
     restored = exporter.restore(folder, trust_config=trust_config, best=best)
     return act.Policy(saved_model.compiled(restored.policy), restored.about, task, seed)
+
+
+def _check_format(folder: pathlib.Path) -> None:
+    model_format = json.loads((folder / "policy.json").read_text())["format"]
+    if model_format != "saved_model":
+        raise errors.UserError(
+            f"path must be an export of the format saved_model, got {folder}, which has the format "
+            f"{model_format}. Use the program in its README.md, or launch.export without --format."
+        )
 
 
 @log_messages.keeping_root_logger()

@@ -14,9 +14,10 @@ import tree
 from absl.testing import absltest, parameterized
 
 import laser_tf
+from laser_tf import errors
 from laser_tf.environments import catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_runner
-from laser_tf.export import act, description, exporter, portable_policy
+from laser_tf.export import act, description, portable_policy, saved_model
 from laser_tf.training import assembly
 from testing import fakes, messages
 from testing.environments import small_environments
@@ -98,6 +99,11 @@ class TrainedPolicyTest(parameterized.TestCase):
     def test_other_observations_and_tasks_are_named(self):
         with messages.raises(ValueError, "pong", "catch"):
             laser_tf.load_policy(self._exported, task="pong")
+        converted = self._exported.with_name("converted")
+        converted.mkdir()
+        (converted / "policy.json").write_text('{"format": "onnx"}')
+        with messages.raises(errors.UserError, "saved_model", "onnx"):
+            laser_tf.load_policy(converted)
         policy = laser_tf.load_policy(self._exported)
         with messages.raises(ValueError, "observation", "[10, 5, 1]"):
             policy.act(np.zeros([10, 4, 1], np.uint8), policy.initial_state())
@@ -117,7 +123,7 @@ def _policy(task: str, functions: Any = None, **options) -> tuple[act.Policy, An
     native_by_task = dict(zip(config.tasks, native, strict=True))
     about = description.describe(policy, run, 0, native_by_task)
     about = json.loads(json.dumps(about))
-    return act.Policy(functions or exporter.compiled(policy), about), observation
+    return act.Policy(functions or saved_model.compiled(policy), about), observation
 
 
 class _Recording:

@@ -92,6 +92,12 @@ class TrainTest(parameterized.TestCase):
         evaluation = laser_tf.evaluate(run.workdir, episodes=3, greedy=True, progress=False)
         self.assertEqual(evaluation.summary["protocol"]["action_selection"], "greedy")
 
+    def test_run_that_a_callback_stops_is_evaluated(self):
+        stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
+        run = _train(fakes.catch_config(), self.workdir, callbacks=[stop])
+        self.assertFalse(run.finished)
+        self.assertEqual(run.evaluation.episodes, 4)
+
     def test_warning_of_the_open_port_is_shown_without_setting_up_logging(self):
         root = logging.getLogger()
         before, root.handlers = root.handlers, []

@@ -2,7 +2,7 @@
 
     python -m testing.training.joint_updates --output=FILE [--addresses=A,B --index=0] ...
 
-writes what `play` returns of each of `CASES`. Without addresses the learners are two devices.
+writes what `play` returns of the cases. Without addresses the learners are two devices.
 """
 
 import argparse
@@ -78,6 +78,8 @@ CASES = {
         {"optimizer": "adam", "adam_beta1": 0.0},
     ),
 }
+# Devices and processes share the code of losses, clipping and optimisers.
+CASES_OF_PROCESSES = ("laser", "r2d2")
 
 
 def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner:
@@ -225,7 +227,8 @@ def main() -> None:
         strategy = strategies.make(config, addresses, index)
         if arguments.endless:
             _learn_for_ever(make(CASES["clipped"], strategy), index, processes)
-        results = {name: play(case, strategy, index, processes) for name, case in CASES.items()}
+        names = CASES_OF_PROCESSES if processes > 1 else CASES
+        results = {name: play(CASES[name], strategy, index, processes) for name in names}
         if processes > 1:
             made = make(CASES["r2d2"], strategy)
             results["exchange"] = _exchange(made, index, arguments.output)

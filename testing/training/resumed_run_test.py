@@ -20,6 +20,8 @@ from laser_tf.training import assembly, run_config, training
 from laser_tf.workdir import lock, run_directory
 from testing import fakes, messages, runs
 
+STOPPED = fakes.catch_config(run={"env_frames": 4_000})
+
 
 def _stop_at_once(run: training.Training) -> None:
     stopped = threading.Event()
@@ -45,6 +47,11 @@ class _Member:
 
 
 class ResumedRunTest(parameterized.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._stopped = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "run"
+
     def setUp(self):
         super().setUp()
         folder = self.enter_context(tempfile.TemporaryDirectory())
@@ -80,8 +87,16 @@ class ResumedRunTest(parameterized.TestCase):
         self.assertTrue(np.all(np.diff(rates) < 0), rates)
         del steps
 
+    def _copy_stopped(self) -> None:
+        """Makes the directory of a run of `STOPPED` that was saved at 2,000 frames."""
+        if not self._stopped.exists():
+            self._stop_at(STOPPED)
+            shutil.copytree(self._workdir, self._stopped)
+        else:
+            shutil.copytree(self._stopped, self._workdir)
+
     def test_extended_run_follows_the_longer_schedule(self):
-        self._stop_at(fakes.catch_config(run={"env_frames": 4_000}))
+        self._copy_stopped()
         config = fakes.catch_config(run={"env_frames": 8_000})
         with self.assertLogs(level="WARNING"):
             run_directory.open_workdir(self._workdir, dataclasses.asdict(config), {}, extend=True)
@@ -137,7 +152,7 @@ class ResumedRunTest(parameterized.TestCase):
         messages.assert_names(text, "agent.entropy_cost", 0.5, 0.01)
 
     def test_stopped_warm_up_is_counted_and_continued(self):
-        config = fakes.r2d2_catch_config(run={"env_frames": 12_000}, replay={"warm_up": 5_000})
+        config = fakes.r2d2_catch_config(run={"env_frames": 4_000}, replay={"warm_up": 1_500})
         run = runs.make(config, self._workdir)
         stop, played = threading.Event(), []
 
@@ -155,8 +170,8 @@ class ResumedRunTest(parameterized.TestCase):
         # An episode of catch has 10 steps; some wait in the queue.
         self.assertBetween(again.env_frames, 10 * 100 - 400, 10 * len(played) + 400)
         runs.go_on(again)
-        # A sequence counts as 5 steps, so that 10,000 are played before the warm-up is there.
-        expected = (12_000 - 10_000) / 40
+        # A sequence counts as 5 steps, so that 3,000 are played before the warm-up is there.
+        expected = (4_000 - 3_000) / 40
         self.assertAlmostEqual(int(again.counters.learner_updates), expected, delta=3)
 
     def test_contextual_replay_is_restored(self):
@@ -210,24 +225,23 @@ class ResumedRunTest(parameterized.TestCase):
         self.assertEmpty(warnings(runs.build(config, other)))
 
     def test_missing_replay_checkpoint_is_logged(self):
-        config = fakes.catch_config(run={"env_frames": 4_000})
-        self._stop_at(config)
+        self._copy_stopped()
         shutil.rmtree(self._workdir / "checkpoints/replay")
         with self.assertLogs(level="WARNING") as logs:
-            _stop_at_once(runs.build(config, self._workdir))
+            _stop_at_once(runs.build(STOPPED, self._workdir))
         self.assertLen(logs.output, 1)
 
     def test_resumed_run_continues_its_log_of_episodes(self):
-        config = fakes.catch_config(run={"env_frames": 20_000})
-        first = self._stop_at(config, 10_000)
+        config = fakes.catch_config(run={"env_frames": 8_000})
+        first = self._stop_at(config, 4_000)
         before = episode_log.read(self._workdir)["catch"]
-        self.assertGreater(len(before.returns), 800)  # an episode has 9 steps and its reset
+        self.assertGreater(len(before.returns), 320)  # an episode has 9 steps and its reset
         self.assertTrue(np.all(np.diff(before.env_frames) >= 0))
-        self.assertLessEqual(before.env_frames[-1], 10_000)
+        self.assertLessEqual(before.env_frames[-1], 4_000)
         self.assertAlmostEqual(first.returns.mean_return(), before.returns[-100:].mean())
 
         with (self._workdir / "episodes.csv").open("a") as log:
-            log.write("10040,catch,77,9\n10080,catch,7")  # of a crashed process
+            log.write("4040,catch,77,9\n4080,catch,7")  # of a crashed process
         again = runs.build(config, self._workdir)
         _stop_at_once(again)
         # A few episodes at most came from this process, all else from the log.
@@ -238,16 +252,15 @@ class ResumedRunTest(parameterized.TestCase):
         after = episode_log.read(self._workdir)["catch"]
         self.assertNotIn(77.0, after.returns)
         np.testing.assert_array_equal(after.returns[: len(before.returns)], before.returns)
-        self.assertBetween(after.env_frames[-1], 19_000, 20_000)
+        self.assertBetween(after.env_frames[-1], 7_000, 8_000)
 
     def test_returns_before_a_copy_are_not_restored(self):
-        config = fakes.catch_config()
-        runs.train(config, self._workdir)
+        self._copy_stopped()
         rows = ["1000,catch,50,9"] * 40 + ["1900,catch,7,9"] * 40  # no return that catch can give
         (self._workdir / "episodes.csv").write_text(
             "\n".join(["env_frames,task,return,length", *rows, ""])
         )
-        again = runs.build(config, self._workdir, _Member(copied=1_500))
+        again = runs.build(STOPPED, self._workdir, _Member(copied=1_500))
         _stop_at_once(again)
         # How many episodes this process plays before it stops is not known: they come last.
         episodes = episode_log.read(self._workdir)["catch"]
@@ -257,12 +270,11 @@ class ResumedRunTest(parameterized.TestCase):
 
     @parameterized.parameters("episodes.csv", "evaluations.csv")
     def test_resaved_log_is_rejected_before_any_write(self, name):
-        config = fakes.catch_config(run={"env_frames": 4_000})
-        self._stop_at(config)
+        self._copy_stopped()
         with (self._workdir / "episodes.csv").open("a") as log:
             log.write("3900,catch,1,9\n")  # beyond the checkpoint
         (self._workdir / name).write_text("a;b\n1;2\n")
-        run = runs.build(config, self._workdir)
+        run = runs.build(STOPPED, self._workdir)
         paths = [path for path in self._workdir.rglob("*") if path.is_file()]
         before = {path: path.read_bytes() for path in paths}
         with self.assertRaises(run_directory.WorkdirError) as caught:

@@ -45,7 +45,6 @@ class VectorsTest(parameterized.TestCase):
     )
     def test_laser_learns_actions_of_several_parts(self, level, env_frames, min_return):
         config = laser.get_config("gymnasium")
-        config.agent.trust_region = "behaviour"
         config.agent.discount = 0.9
         config.environment.task = "testing.environments.small_environments:Dials-v0"
         config.environment.arguments = f"{level=}"
