@@ -26,7 +26,7 @@ def _grown_bytes_a_call() -> list[float]:
         return psutil.Process().memory_info().rss - before
 
     grown_bytes(2000)  # caches and allocators settle
-    return [grown_bytes(3000) / 3000 for _ in range(5)]
+    return [grown_bytes(2000) / 2000 for _ in range(3)]
 
 
 class ArrayFunctionTest(absltest.TestCase):
