@@ -29,7 +29,6 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from laser_tf import config_values
 from laser_tf.api import plans
 from laser_tf.environments import user_modules
 from laser_tf.host import native_messages
@@ -99,11 +98,7 @@ def _with_overrides(config: run_config.RunConfig, workdir: pathlib.Path) -> run_
             )
         return config
     overrides.check(texts, values)
-    earlier = run_directory.read_overrides(workdir, values)
-    for key, value in earlier.items():
-        logging.info("Using %s=%s of an earlier --override", key, value)
-    changes = earlier | found_config.parse_texts(values, texts)
-    return run_config.parse(config_values.override(values, changes))
+    return plans.with_overrides(config, workdir, found_config.parse_texts(values, texts))
 
 
 def _run(

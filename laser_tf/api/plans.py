@@ -4,10 +4,10 @@ import contextlib
 import dataclasses
 import logging
 import pathlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from laser_tf import types
+from laser_tf import config_values, types
 from laser_tf.environments import factory
 from laser_tf.host import native_messages
 from laser_tf.monitoring import progress
@@ -41,6 +41,23 @@ class Plan(NamedTuple):
     initial: "initial_weights.InitialWeights | None"
     strategy: "tf.distribute.Strategy | None"
     open_workdir: Callable[[], bool]
+
+
+def with_overrides(
+    config: run_config.RunConfig, workdir: pathlib.Path, changes: Mapping[str, Any]
+) -> run_config.RunConfig:
+    """Returns the configuration of an existing run with earlier overrides and other changes.
+
+    Args:
+      config: Configuration that was given for the run.
+      workdir: Run directory.
+      changes: Values by key `section.key`, which replace those of earlier overrides.
+    """
+    values = dataclasses.asdict(config)
+    earlier = run_directory.read_overrides(workdir, values)
+    for key, value in earlier.items():
+        logging.info("Using %s=%s of an earlier --override", key, value)
+    return run_config.parse(config_values.override(values, {**earlier, **changes}))
 
 
 def check(

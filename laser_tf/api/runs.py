@@ -15,6 +15,7 @@ from laser_tf.environments import pickled_functions
 from laser_tf.host import log_messages
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
+from laser_tf.workdir import run_directory
 
 _is_training = threading.Lock()
 
@@ -105,11 +106,15 @@ def train(
             "laser_tf.train must run once at a time in a process, got a second call. Start another "
             "process."
         )
+    workdir = pathlib.Path(workdir).absolute()
     try:
+        config = _checked_config(config, environment)
+        if (workdir / run_directory.CONFIG_FILE).exists():
+            config = plans.with_overrides(config, workdir, {})
         return _train(
             plans.check(
-                _checked_config(config, environment),
-                pathlib.Path(workdir).absolute(),
+                config,
+                workdir,
                 extend=extend,
                 init_from=pathlib.Path(init_from).absolute() if init_from else None,
                 trust_config=trust_config,
