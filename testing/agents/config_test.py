@@ -53,8 +53,8 @@ class ConfigTest(parameterized.TestCase):
         ("laser", VECTOR, {"pixel_control_cost": 1.0}, ("pixel_control_cost",)),
         ("laser", NEST, {"pixel_control_cost": 1.0}, ("pixel_control_cost",)),
         ("acer", VECTOR, {"entropy_cost": 0.01}, ("entropy_cost", 0.01, "agent.entropy_cost=0")),
-        ("r2d2", VECTOR, {}, (2, "configs/laser.py:control")),
-        ("reactor", VECTOR, {}, (2, "configs/laser.py:control")),
+        ("r2d2", VECTOR, {}, (2, "agent.name=laser")),
+        ("reactor", VECTOR, {}, (2, "agent.name=laser")),
     )
     def test_unsupported_environment_raises(self, kind, observation, overrides, named):
         if kind == "laser":
@@ -65,9 +65,9 @@ class ConfigTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("laser", {"trust_region": "implied"}, ("trust_region", "implied", "behaviour")),
-        ("acer", {}, ("acer", "7 actions", "configs/laser.py:control")),
-        ("r2d2", {}, ("r2d2", "7 actions", "configs/laser.py:control")),
-        ("reactor", {}, ("reactor", "7 actions", "configs/laser.py:control")),
+        ("acer", {}, ("acer", "7 actions", "agent.name=laser")),
+        ("r2d2", {}, ("r2d2", "7 actions", "agent.name=laser")),
+        ("reactor", {}, ("reactor", "7 actions", "agent.name=laser")),
     )
     def test_actions_of_several_parts_raise(self, kind, overrides, named):
         config = registry.config_class(kind)(**overrides)

@@ -119,7 +119,7 @@ class TrainTest(parameterized.TestCase):
                     rejected.append(error)
                 signal.raise_signal(signal.SIGINT)
 
-        config = fakes.catch_config(run={"env_frames": 20_000, "evaluation_episodes": 0})
+        config = fakes.catch_config(run={"env_frames": 10_000, "evaluation_episodes": 0})
         before = _process_state()
         with mock.patch.object(progress.ProgressDisplay, "update", interrupt):
             with self.assertRaises(KeyboardInterrupt):

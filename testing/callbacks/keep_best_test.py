@@ -103,7 +103,7 @@ class UseTest(absltest.TestCase):
         output = self._workdir / "policy"
         with mock.patch.object(exporter, "save") as save:  # Without the slow SavedModel.
             exporter.export(self._workdir, output, best=True)
-        self.assertEqual(save.call_args.args[-1], self._best.learner_updates)
+        self.assertEqual(save.call_args.args[2], self._best.learner_updates)
         about = json.loads((output / "policy.json").read_text())
         self.assertEqual(about["trained_env_frames"], self._best.env_frames)
 

@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 from absl.testing import absltest
 
+from laser_tf.api import config_files
 from laser_tf.environments import gymnasium_suite
 from laser_tf.training import config_choices, run_config
 from launch import found_config
@@ -48,7 +49,7 @@ class DocumentedConfigTest(absltest.TestCase):
         self.assertGreaterEqual(len(commands), 5)
         for flags in commands:
             name = flags["config"].replace("my_config.py", str(self._folder / "my_config.py"))
-            values = found_config.load(name).to_dict()
+            values = config_files.load(name).to_dict()
             texts = {
                 key.removeprefix("config."): text
                 for key, text in flags.items()
@@ -58,11 +59,11 @@ class DocumentedConfigTest(absltest.TestCase):
             run_config.parse(config_choices.override(values, changes))
 
     def test_file_changes_its_values_only(self):
-        values = found_config.load(str(self._folder / "my_config.py")).to_dict()
+        values = config_files.load(str(self._folder / "my_config.py")).to_dict()
         config = run_config.parse(values)
         self.assertEqual(config.agent.mlp_units, (128, 128))
         self.assertEqual(config.learner.learning_rate, 5e-4)
-        original = found_config.load("laser:gymnasium").to_dict()
+        original = config_files.load("laser:gymnasium").to_dict()
         self.assertEqual(values["replay"], original["replay"])
 
     def test_wrappers_change_observations_rewards_and_length(self):

@@ -117,7 +117,7 @@ class OwnEnvironmentTest(commands.CommandTest):
             "agent.trust_region",
         ),
         ("acer:control", "Pendulum-v1", "--config.agent.entropy_cost=0.01", "agent.entropy_cost"),
-        ("r2d2:gymnasium", "Pendulum-v1", "--config.run.seed=1", "r2d2", "laser.py:control"),
+        ("r2d2:gymnasium", "Pendulum-v1", "--config.run.seed=1", "r2d2", "agent.name=laser"),
     )
     def test_unfit_environment_is_rejected_and_nothing_written(self, config, task, flag, *named):
         self.assert_rejected(named, *self._flags(task, flag, config=config), forked=True)

@@ -35,15 +35,16 @@ class VectorsTest(parameterized.TestCase):
         # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
         self.assertGreater(_mean_return(config), -1.6)
 
-    @parameterized.parameters(
-        (False, 5_000, 2.3),  # At random 1.5 in an episode of 5 steps; the best return is 5.
-        (
-            True,
-            14_000,
-            3.2,
-        ),  # At random -1.5. At most 3 if the number does not depend on the state.
-    )
-    def test_laser_learns_actions_of_several_parts(self, level, env_frames, min_return):
+    def test_laser_learns_several_integers(self):
+        # At random 1.5 in an episode of 5 steps; the best return is 5.
+        self._check_parts(level=False, env_frames=5_000, min_return=2.3)
+
+    @pytest.mark.long
+    def test_laser_learns_integers_and_floats(self):
+        # At random -1.5. At most 3 if the number does not depend on the state.
+        self._check_parts(level=True, env_frames=14_000, min_return=3.2)
+
+    def _check_parts(self, *, level: bool, env_frames: int, min_return: float) -> None:
         config = laser.get_config("gymnasium")
         config.agent.discount = 0.9
         config.environment.task = "testing.environments.small_environments:Dials-v0"
