@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 import psutil
+import pytest
 from absl.testing import absltest, parameterized
 
 import laser_tf
@@ -108,6 +109,7 @@ class TrainTest(parameterized.TestCase):
         (shown,) = [call.args[0].getMessage() for call in emit.call_args_list]
         self.assertIn("docs/security.md", shown)
 
+    @pytest.mark.long
     def test_interrupted_run_is_saved_and_resumes(self):
         rejected = []
 
