@@ -1,11 +1,10 @@
 """The flag `--callbacks=module:Class(key=value, ...)`."""
 
 import inspect
-import operator
 import re
 from collections.abc import Sequence
 
-from laser_tf.environments import python_config, suites, user_modules
+from laser_tf.environments import python_config, user_modules
 from laser_tf.training import callbacks
 from launch import command_line
 
@@ -34,13 +33,7 @@ def _make(entry: str) -> callbacks.Callback:
             "e.g. --callbacks=laser_tf.callbacks:KeepBest."
         )
     module_name, name, given = match.groups()
-    module = user_modules.load_module(module_name)
-    try:
-        made = operator.attrgetter(name)(module)
-    except AttributeError:
-        public = [known for known in vars(module) if not known.startswith("_")]
-        suites.check_name(f"callback in {module_name}", name, public, example="MyCallback")
-        raise
+    made = user_modules.load_attribute(module_name, name, example=f"{module_name}:MyCallback")
     arguments = python_config.parse_arguments(given or "")
     if callable(made):
         try:

@@ -51,7 +51,7 @@ class Run:
 
     Attributes:
       workdir: Run directory.
-      env_frames: Env frames learned from so far, before action repeat.
+      env_frames: Env frames learned from so far: agent steps times action repeat.
       finished: Whether the budget `run.env_frames` is spent; False if a callback stopped the run.
       evaluation: Evaluation at the end; None if `run.evaluation_episodes` is 0.
     """

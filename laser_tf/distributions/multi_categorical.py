@@ -6,9 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from laser_tf.distributions import base, policy_statistics
-from laser_tf.ops import categorical
-
-_PADDING = -1e9  # logit of values that do not exist; their probability is 0
+from laser_tf.ops import action_mask, categorical
 
 
 class MultiCategorical(base.Distribution):
@@ -61,9 +59,9 @@ class MultiCategorical(base.Distribution):
         return tf.reduce_sum(categorical.log_importance_ratio(*logits, action), axis=-1)
 
     def pad(self, parameters: tf.Tensor) -> tf.Tensor:
-        """Arranges logits [..., P] as those of K integers with as many values, [..., K, A]."""
+        """Arranges logits [..., P] as [..., K, A]; values that do not exist are forbidden."""
         paddings = [*[[0, 0]] * (len(parameters.shape) - 1), [0, 1]]
-        padded = tf.pad(parameters, paddings, constant_values=_PADDING)
+        padded = tf.pad(parameters, paddings, constant_values=action_mask.FORBIDDEN)
         return tf.gather(padded, self._logits, axis=-1)
 
     def flatten(self, padded: tf.Tensor) -> tf.Tensor:

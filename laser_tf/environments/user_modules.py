@@ -58,6 +58,22 @@ def load_module(name: str) -> ModuleType:
         ) from None
 
 
+def load_attribute(module_name: str, name: str, example: str) -> Any:
+    """Returns an attribute of a module of the user; its name may have dots.
+
+    Raises:
+      ConfigError: If the module or the attribute is missing. The message proposes close names, or
+        else `example`.
+    """
+    module = load_module(module_name)
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        public = [known for known in vars(module) if not known.startswith("_")]
+        suites.check_name(f"name in {module_name}", name, public, example)
+        raise
+
+
 def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
     """Calls the function of a path "module:name", with `seed` if it has such a parameter.
 
@@ -65,13 +81,7 @@ def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
       ConfigError: If the function does not exist or is not callable.
     """
     module_name, _, name = path.partition(":")
-    module = load_module(module_name)
-    try:
-        function = operator.attrgetter(name)(module)
-    except AttributeError:
-        public = [known for known in vars(module) if not known.startswith("_")]
-        suites.check_name(f"name in {module_name}", name, public, example=f"{module_name}:make")
-        raise
+    function = load_attribute(module_name, name, example=f"{module_name}:make")
     if not callable(function):
         raise faults.UnsupportedSpaceError(
             f"{path} is a {type(function).__name__}: name a function that returns an environment"

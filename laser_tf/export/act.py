@@ -96,15 +96,15 @@ class Policy:
 
         Args:
           observation: Observation as the environment returns it: an array, a number, a text, or a
-            nest of them; of a batch, with a leading axis [B] of each array, or B texts.
+            nest of them. In a batch, arrays have a leading axis [B], and a text is B texts.
           state: State of `initial_state` or of the last call.
           reward: Raw reward that arrived with the observation, or [B]. Only recurrent agents read
             rewards.
           discount: 0 where the episode has terminated, otherwise 1; or [B].
           is_first: Whether the observation opens an episode, or bool [B]. By default, the first
             observation after `initial_state` does.
-          action_mask: bool [A] or [B, A], the allowed actions, if the environment returns them in
-            `info`; otherwise they are part of the observation.
+          action_mask: Allowed actions, bool [A] or [B, A], of an environment that returns them in
+            `info`. Masks in the observation need no argument.
           greedy: Whether to take the best action instead of sampling.
 
         Returns:

@@ -65,7 +65,7 @@ class Run:
 
     @property
     def env_frames(self) -> int:
-        """Frames learned from so far, before action repeat."""
+        """Env frames learned from so far: agent steps times action repeat."""
         return self._counts()[0]
 
     @property
