@@ -11,7 +11,7 @@ from laser_tf.training import cluster_config
 
 
 def run(
-    job: fleet.Job,
+    job: fleet.Work,
     cluster: cluster_config.ClusterConfig,
     workdir: pathlib.Path,
     open_workdir: Callable[[], bool],

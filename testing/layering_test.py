@@ -132,7 +132,7 @@ class RulesTest(parameterized.TestCase):
 
     def test_drivers_of_a_cluster_need_no_tensorflow(self):
         reached = set()
-        pending = [f"laser_tf/cluster/{name}" for name in ("fleet", "run_job", "sweep_job")]
+        pending = [f"laser_tf/cluster/{name}" for name in ("fleet", "run_work", "sweep_work")]
         while pending:
             module = pending.pop()
             reached.add(module)

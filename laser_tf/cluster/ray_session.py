@@ -116,15 +116,15 @@ def _end_processes(folder: str) -> None:
 
 
 def _start(cpus: float, folder: str) -> None:
-    # Logical CPUs: processes on a laptop share the real ones.
-    logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
+    # Ray only counts CPUs: with few real ones, processes share them.
+    counted_cpus = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             make_token()
             with _silenced_stderr(), _shielded_children():
                 ray.init(
                     address="local",
-                    num_cpus=logical,
+                    num_cpus=counted_cpus,
                     include_dashboard=False,
                     object_store_memory=_STORE_BYTES,
                     log_to_driver=False,
@@ -152,8 +152,8 @@ def _start(cpus: float, folder: str) -> None:
 def _shielded_children() -> Iterator[None]:
     """Blocks signals in child processes that start in this context.
 
-    A terminal and `timeout` signal the command's process group. Ray's processes must survive that
-    until all roles have saved their state.
+    A closing terminal and the command `timeout` send signals to the whole process group. Ray's
+    processes must survive them until all roles have saved their state.
     """
     signals = {signal.SIGHUP, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -204,8 +204,9 @@ def _join(address: str) -> None:
             is_rejected = _TOKEN_REJECTED in printed.read()
             if is_rejected or isinstance(error, ray.exceptions.AuthenticationError):
                 raise ClusterError(
-                    f"The Ray at {address} rejects the token of this machine. Copy the head's (ray "
-                    "get-auth-token prints it) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN."
+                    f"The Ray at {address} rejects the token of this machine. Copy the token "
+                    "that ray get-auth-token prints on the head to ~/.ray/auth_token, or set "
+                    "RAY_AUTH_TOKEN to it."
                 ) from None
             raise ClusterError(
                 f"Cannot join the Ray at {address}: {errors.one_line(error, _MAX_ERROR_LENGTH)}"

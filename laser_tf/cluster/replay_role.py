@@ -54,7 +54,7 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        self._server.guard_memory()  # Last, because it changes the status while it saves.
+        self._server.guard_memory()  # Last: it may save replay, which sets the status.
 
     def run(self) -> bool:
         """See `role.Role`."""
@@ -108,7 +108,7 @@ def wait_for_replay(
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
-      ValueError: If the server has other tables.
+      ValueError: If the tables of the server are not those of `scheme`.
     """
     replay = connection.ReplayConnection(
         scheme.address or context.find_replay_address, scheme, queue
@@ -129,7 +129,7 @@ def connect(
     """Waits for replay and connects to it, see `wait_for_replay`.
 
     Raises:
-      ValueError: If replay holds other unrolls.
+      ValueError: If replay holds unrolls of another signature.
     """
     replay = wait_for_replay(context, scheme)
     replay.check(signature)
@@ -148,7 +148,7 @@ def connect_learner(
     """Waits for replay and connects a learner to it; the chief leases an external server.
 
     Raises:
-      ValueError: If replay holds other unrolls or serves another run.
+      ValueError: If replay holds unrolls of another signature or serves another run.
     """
     if not scheme.address:
         return client.ReplayClient(connect(context, scheme, signature))

@@ -20,7 +20,7 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-ENV_CALLS = "time_steps"  # Metric of an acting role: calls of reset and step, each of N steps.
+ENV_CALLS = "env_calls"  # Metric: number of calls of reset and step, each for all environments.
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
@@ -28,7 +28,7 @@ _RETRY_SECONDS = 0.2
 class StopStage(enum.IntEnum):
     """The order in which roles stop, so that no role waits for one that has stopped."""
 
-    ACTORS = 0  # Nothing to save.
+    ACTING = 0  # Actors and the evaluator, which save nothing.
     LEARNERS = 1
     REPLAY = 2
 
@@ -98,8 +98,8 @@ class RoleContext:
     def acquire_lock(self) -> None:
         """Takes the lock of this role's name.
 
-        Blocks while an earlier process of the role, which this driver or a previous one started,
-        still holds it to save itself.
+        Blocks while an earlier process of this role still holds the lock because it saves its
+        state. This driver or a previous driver has started that process.
 
         Raises:
           InUseError: If the previous process does not end within an hour.
@@ -136,7 +136,7 @@ class RoleContext:
     def saving(self) -> Iterator[None]:
         """Sets the status to SAVING inside the `with` block.
 
-        While the status is reported, the fleet extends the deadline for stopping.
+        As long as heartbeats have this status, the fleet extends the deadline for stopping.
         """
         before, self.status = self.status, run_state.Status.SAVING
         try:
@@ -154,7 +154,7 @@ class RoleContext:
         Sets the detail to "waiting for <what>" until then.
 
         Raises:
-          StoppedError: If a stop is requested before.
+          StoppedError: If a stop is requested during the wait.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
         while not self.stop_requested.is_set():
@@ -169,7 +169,7 @@ class RoleContext:
         """Returns the newest known "host:port" of replay; waits for the first.
 
         Raises:
-          StoppedError: If a stop is requested before.
+          StoppedError: If a stop is requested during the wait.
         """
         if self._replay_address:
             self._replay_address = self.call("replay_address") or self._replay_address

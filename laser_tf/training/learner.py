@@ -51,7 +51,8 @@ class Learner(tf.Module):
         Args:
           agent: Agent whose variables exist.
           config: Learner configuration.
-          total_agent_steps: Budget of the run, where a linear learning rate schedule ends at zero.
+          total_agent_steps: Budget of the run; a linear schedule reduces the learning rate to
+            zero over it.
           jit: Whether XLA compiles the update.
           member_index: Index of the member in its sweep; 0 in a single run.
           strategy: Distribution strategy; None for a single replica.
@@ -140,7 +141,7 @@ class Learner(tf.Module):
         return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
-        """Returns the values for the next update; the learning rate before its schedule."""
+        """Returns the values for the next update; the schedule's factor is not applied."""
         # str() gives the shortest decimal of a float32, e.g. 0.001.
         return {
             name: float(str(variable.numpy()))
@@ -215,8 +216,8 @@ def experience_age(
 ) -> dict[str, float]:
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
-    Both count the updates between the weights that acted and the current ones. Unrolls of other
-    members and unrolls without transitions have no age. A metric is left out if no entry has one.
+    Both count the updates between the weights that acted and the current ones. Entries of other
+    members and entries without transitions have no age. A metric without any age is left out.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)

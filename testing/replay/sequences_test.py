@@ -167,7 +167,7 @@ class SequencesTest(parameterized.TestCase):
                     )
         last = max(-config.burn_in, length - config.steps_per_entry)
         expected = range(
-            -config.burn_in, last + config.new_steps_per_item, config.new_steps_per_item
+            -config.burn_in, last + config.new_steps_per_entry, config.new_steps_per_entry
         )
         self.assertEqual(starts, set(expected))
 
@@ -187,7 +187,9 @@ class SequencesTest(parameterized.TestCase):
         self._folder = self._folder.with_name("of_another")
         config = _config(contextual.Contextual, priority_exponent=0.9, **large)
         source = self._write(config, lengths)
-        replay = config.learner_replay(client.ReplayClient(source), SIGNATURE, self._folder.parent)
+        replay = config.make_replay_client(
+            client.ReplayClient(source), SIGNATURE, self._folder.parent
+        )
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)

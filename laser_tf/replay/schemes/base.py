@@ -142,14 +142,14 @@ class ReplayScheme(abc.ABC):
         return self.priority_exponent
 
     @property
-    def new_steps_per_item(self) -> int:
+    def new_steps_per_entry(self) -> int:
         """Agent steps that each item of replay adds."""
         return self.unroll_length
 
     @property
     def max_items(self) -> int:
         """Number of items in a full replay."""
-        return self.capacity // self.new_steps_per_item
+        return self.capacity // self.new_steps_per_entry
 
     @property
     def min_capacity(self) -> int:
@@ -235,7 +235,7 @@ class ReplayScheme(abc.ABC):
     def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":
         """Starts fetching the batches of a learner."""
 
-    def learner_replay(
+    def make_replay_client(
         self,
         replay: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
