@@ -95,7 +95,7 @@ class MemberRole(learner_role.TrainingRole):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # `open_sweep` has already checked a larger budget.
+            extend=True,  # `open_sweep` has checked whether the budget may grow.
         )
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:

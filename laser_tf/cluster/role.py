@@ -192,7 +192,7 @@ class Role(abc.ABC):
 
         Raises:
           RestartError: If only a restarted role can continue.
-          UserError: For bad input.
+          UserError: If the user has to act, e.g. after bad input. A required role is not restarted.
         """
 
     @abc.abstractmethod

@@ -151,8 +151,8 @@ class SupervisedRole:
 
     def _process_error(self, error: Exception) -> None:
         message = errors.one_line(error, _MAX_ERROR_LENGTH)
-        is_bad_input = self.spec.is_required and isinstance(error, errors.UserError)
-        if is_bad_input or isinstance(error, role_process.MachineDiffersError):
+        ends_fleet = self.spec.is_required and isinstance(error, errors.UserError)
+        if ends_fleet or isinstance(error, role_process.MachineDiffersError):
             raise RoleFailedError(f"{self.name}: {message}")
         if isinstance(error, role.RestartError):
             self._schedule_restart(message)
@@ -203,7 +203,8 @@ class SupervisedRole:
     def stop(self) -> bool:
         """Requests the role to save its state and stop; returns whether it had work to stop.
 
-        A role without a process, e.g. while Ray waits for resources, is killed.
+        A role whose process has sent no heartbeat, e.g. because Ray waits for resources, has
+        nothing to save and is killed.
         """
         if not self.has_reported:
             self.kill()

@@ -40,7 +40,7 @@ class SweepWork(fleet.Work):
         workdir: pathlib.Path,
         display: sweep_display.SweepDisplay,
     ):
-        """Creates the job; `spec` describes the first member's environment."""
+        """Creates the work; `spec` describes the first member's environment."""
         role_specs = []
         if config.sweep.shared_replay:
             replay = run_work.replay_spec(

@@ -247,7 +247,7 @@ class Training:
             )
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Weights of another member have replaced those of the episodes before.
+            # Earlier episodes are left out: another member's weights have replaced theirs.
             if row.env_frames > replaced_at_frames:
                 self.returns.add(row)
         evaluations_.resume(frames)
@@ -255,8 +255,9 @@ class Training:
     def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        A resumed run does not count them again. Only schemes whose batches are all replayed have
-        such steps. Does nothing once the budget is spent.
+        Without this, they would never be counted: a resumed run counts the steps that are written
+        after its start. Only schemes whose batches are all replayed have such steps. Does nothing
+        once the budget is spent.
         """
         if not self.finished:
             steps = batches.unconsumed_steps
@@ -317,7 +318,7 @@ class Training:
     def _open_replay(self) -> client.ReplayClient:
         """Connects to replay; starts its server, unless replay is shared or external."""
         config, signature, is_new = self._config, self._signature, not self.resumed
-        if self._membership and self._membership.find_replay_address:
+        if self._membership and self._membership.find_replay_address is not None:
             queue = schemes_base.queue_name(self._membership.name)
             replay = connection.ReplayConnection(
                 self._membership.find_replay_address, config.replay, queue
@@ -419,7 +420,7 @@ class Training:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.replay_client.metrics()
-        # Gaps in the numbers of an actor's unrolls count as lost. With several learners, each
-        # learner sees gaps that are none.
+        # The unrolls of an actor are numbered, and missing numbers count as lost. Each of several
+        # learners receives only some of the unrolls.
         unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unroll_counts | {"learner/non_finite_updates": skipped}
