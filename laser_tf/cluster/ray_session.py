@@ -46,7 +46,7 @@ def session(
     config: cluster_config.ClusterConfig,
     cpus: float,
     gpus: float,
-    interrupted: interruption.Interruption | None = None,
+    signals: interruption.Interruption | None = None,
     parent: str = "/tmp",
 ) -> Iterator[None]:
     """Joins a Ray cluster or starts a Ray instance; leaves or stops it after the context.
@@ -55,7 +55,7 @@ def session(
       config: Configuration of the cluster.
       cpus: CPUs that the run's processes request together.
       gpus: GPUs that the run's processes request together.
-      interrupted: Signals of this process. While Ray starts or is joined, a signal raises
+      signals: Signals of this process. While Ray starts or is joined, a signal raises
         `Stopped`.
       parent: Parent of the folder of a new Ray instance. Linux limits the paths of sockets to 107
         characters.
@@ -70,7 +70,7 @@ def session(
     with contextlib.ExitStack() as stack:
         folder = "" if config.address else stack.enter_context(_new_folder(parent))
         stack.callback(ray.shutdown)
-        with interrupted.raising() if interrupted else contextlib.nullcontext():
+        with signals.raising() if signals else contextlib.nullcontext():
             if folder:
                 _start(cpus, folder)
             else:

@@ -28,7 +28,7 @@ class RunWork(fleet.Work):
         initial: "initial_weights.InitialWeights | None",
         display: progress.ProgressDisplay,
     ):
-        """Creates the work. With neither `initial` nor a checkpoint, weights are random."""
+        """Lists the roles. With neither `initial` nor a checkpoint, weights are random."""
         role_specs = [] if config.replay.address else [replay_spec(config, env_spec)]
         role_specs += [
             _learner_spec(config, env_spec, initial, rank)

@@ -40,7 +40,7 @@ class SweepWork(fleet.Work):
         workdir: pathlib.Path,
         display: sweep_display.SweepDisplay,
     ):
-        """Creates the work; `spec` describes the first member's environment."""
+        """Lists the roles of the sweep; `spec` describes the first member's environment."""
         role_specs = []
         if config.sweep.shared_replay:
             replay = run_work.replay_spec(

@@ -29,7 +29,7 @@ class ReplayClient:
         self._lease = replay_lease  # if the server is not part of the run
 
     def size(self) -> int:
-        """Returns the items in replay, of `new_steps_per_entry` agent steps each."""
+        """Returns the items in replay, of `new_steps_per_item` agent steps each."""
         return self.connection.size()
 
     def fill_level(self) -> float:

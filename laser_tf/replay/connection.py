@@ -206,7 +206,7 @@ class ReplayConnection:
             )
 
     def size(self) -> int:
-        """Returns the items in replay, of `new_steps_per_entry` agent steps each.
+        """Returns the items in replay, of `new_steps_per_item` agent steps each.
 
         The number is 0 without a replay table, and the last known number while the server is
         unreachable. Sends a request unless polling was started.

@@ -143,12 +143,12 @@ class SequenceStore:
             logging.warning(
                 "Memory runs out: replay keeps the newest %s agent steps of %s, of %.0f bytes each."
                 " Lower replay.capacity",
-                f"{self._max_size * scheme.new_steps_per_entry:,}", f"{scheme.capacity:,}",
+                f"{self._max_size * scheme.new_steps_per_item:,}", f"{scheme.capacity:,}",
                 self._bytes_per_step(),
             )  # fmt: skip
 
     def _bytes_per_step(self) -> float:
-        return self._packed_bytes / max(1, self._added) / self._scheme.new_steps_per_entry
+        return self._packed_bytes / max(1, self._added) / self._scheme.new_steps_per_item
 
     def sample(self, size: int) -> stored_unroll.ReplaySample:
         """Samples sequences independently and with replacement; the store must not be empty."""

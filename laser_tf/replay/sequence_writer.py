@@ -45,7 +45,7 @@ class SequenceWriter(env_writer.EnvWriter):
         length = scheme.unroll_length
         self._burn_in = scheme.burn_in // length
         self._size = scheme.steps_per_entry // length
-        self._period = scheme.new_steps_per_entry // length
+        self._period = scheme.new_steps_per_item // length
         super().__init__(context, context.signature, self._size, separate_chunks=True)
         self._table, self._queue = scheme.sequence_table, context.replay.queue
         self._blank = stored_unroll.blank(context.signature)

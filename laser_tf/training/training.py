@@ -221,7 +221,7 @@ class Training:
         finally:
             actors.stop()
             batches.close()
-            self._count_unconsumed_steps(batches)
+            self._count_unreported_steps(batches)
             try:
                 checkpoint = saver_.save_all()
             finally:
@@ -247,12 +247,12 @@ class Training:
             )
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Earlier episodes are left out: another member's weights have replaced theirs.
+            # Earlier episodes belong to weights that have since been replaced by another member's.
             if row.env_frames > replaced_at_frames:
                 self.returns.add(row)
         evaluations_.resume(frames)
 
-    def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
+    def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
         Without this, they would never be counted: a resumed run counts the steps that are written
@@ -260,7 +260,7 @@ class Training:
         once the budget is spent.
         """
         if not self.finished:
-            steps = batches.unconsumed_steps
+            steps = batches.unreported_steps
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
@@ -421,6 +421,6 @@ class Training:
         skipped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.replay_client.metrics()
         # The unrolls of an actor are numbered, and missing numbers count as lost. Each of several
-        # learners receives only some of the unrolls.
+        # learners receives only some of them, so that missing numbers mean nothing.
         unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unroll_counts | {"learner/non_finite_updates": skipped}

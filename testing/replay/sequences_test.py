@@ -167,7 +167,7 @@ class SequencesTest(parameterized.TestCase):
                     )
         last = max(-config.burn_in, length - config.steps_per_entry)
         expected = range(
-            -config.burn_in, last + config.new_steps_per_entry, config.new_steps_per_entry
+            -config.burn_in, last + config.new_steps_per_item, config.new_steps_per_item
         )
         self.assertEqual(starts, set(expected))
 
@@ -266,7 +266,7 @@ class SequencesTest(parameterized.TestCase):
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        replay_processes.wait_until(lambda: stream.unconsumed_steps == 14 * U + 1 - sum(steps))
+        replay_processes.wait_until(lambda: stream.unreported_steps == 14 * U + 1 - sum(steps))
 
     @parameterized.parameters(
         ({"sequence_length": 2 * U + 1}, "sequence_length", 9, 4),

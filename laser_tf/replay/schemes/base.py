@@ -85,7 +85,7 @@ class ReplayScheme(abc.ABC):
 
     scheme: str = ""  # name of the replay scheme, which decides the other keys
     unroll_length: int = 20  # agent steps; length of a stored unroll
-    frame_stack: int = 4  # frames; K, in an observation
+    frame_stack: int = 4  # frames; number K of stacked frames in an observation
     batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
     address: str = ""  # host:port; of a replay server; "": the run starts its own server
@@ -142,14 +142,14 @@ class ReplayScheme(abc.ABC):
         return self.priority_exponent
 
     @property
-    def new_steps_per_entry(self) -> int:
+    def new_steps_per_item(self) -> int:
         """Agent steps that each item of replay adds."""
         return self.unroll_length
 
     @property
     def max_items(self) -> int:
         """Number of items in a full replay."""
-        return self.capacity // self.new_steps_per_entry
+        return self.capacity // self.new_steps_per_item
 
     @property
     def min_capacity(self) -> int:

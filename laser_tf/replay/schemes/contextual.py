@@ -42,7 +42,7 @@ class Contextual(sequences.Sequences):
             )
         if self.max_items > _MAX_KEYS:
             raise errors.ConfigError(
-                f"capacity must be {_MAX_KEYS * self.new_steps_per_entry} agent steps or less, got "
+                f"capacity must be {_MAX_KEYS * self.new_steps_per_item} agent steps or less, got "
                 f"{self.capacity}. The tree orders at most {_MAX_KEYS} sequences"
             )
 

@@ -49,7 +49,7 @@ class Sequences(replay_only.ReplayOnly):
         return self.burn_in + self.sequence_length
 
     @property
-    def new_steps_per_entry(self) -> int:
+    def new_steps_per_item(self) -> int:
         """See `ReplayScheme`."""
         return self.sequence_length - self.sequence_overlap
 
