@@ -43,7 +43,7 @@ class Work(abc.ABC):
         specs = self.role_specs
         return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
-    def start(self) -> None:  # noqa: B027 (a run starts only its roles)
+    def start(self) -> None:  # noqa: B027 (a run has no services)
         """Starts services that the roles use."""
 
     @abc.abstractmethod

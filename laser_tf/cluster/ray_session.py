@@ -116,7 +116,7 @@ def _end_processes(folder: str) -> None:
 
 
 def _start(cpus: float, folder: str) -> None:
-    # Ray only counts CPUs: with few real ones, processes share them.
+    # A number that Ray only counts down. If it exceeds the real CPUs, processes share them.
     counted_cpus = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:

@@ -57,7 +57,7 @@ class RemoteActing:
 
     def _exchange(self) -> None:
         # Sends weights even if they have not changed: a restarted `RunState` has none.
-        if answer := self._context.call("exchange", self._publisher.newest()):
+        if answer := self._context.call("exchange", self._publisher.copy_if_due()):
             episodes, self._heartbeats = answer
             for episode in episodes:
                 self._on_episode(episode)
@@ -129,8 +129,8 @@ class Publisher:
         self._newest: run_state.PublishedWeights | None = None
         self._notice = log_messages.FailureNotice(on_recovery="Weights can be published again.")
 
-    def newest(self) -> run_state.PublishedWeights | None:
-        """Returns weights that were copied at most a period ago; older ones if copying fails."""
+    def copy_if_due(self) -> run_state.PublishedWeights | None:
+        """Copies the weights once per period; returns the newest copy."""
         if time.monotonic() < self._next_copy:
             return self._newest
         self._next_copy = time.monotonic() + self._period_seconds

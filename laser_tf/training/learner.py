@@ -217,7 +217,7 @@ def experience_age(
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
     Both count the updates between the weights that acted and the current ones. Entries of other
-    members and entries without transitions have no age. A metric without any age is left out.
+    members have no age, nor have entries that are padding. A metric without any age is left out.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)

@@ -95,7 +95,12 @@ class Training:
         self._resolved = dataclasses.replace(config, agent=config.agent.for_actions(spec.action))
         for key, value in dataclasses.asdict(self._resolved.agent).items():
             if value != getattr(config.agent, key):
-                logging.info("Using agent.%s=%s for %s", key, value, getattr(config.agent, key))
+                logging.info(
+                    "Using agent.%s=%s, chosen for the configured %s",
+                    key,
+                    value,
+                    getattr(config.agent, key),
+                )
 
         self._learner = assembly.build_learner(
             config, spec, self._dtype, jit=jit, member_index=self._member_index, strategy=strategy
@@ -240,15 +245,15 @@ class Training:
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
-        replaced_at_frames = -1
+        weights_replaced_at = -1
         if self._membership:
-            replaced_at_frames = self._membership.resume(
+            weights_replaced_at = self._membership.resume(
                 self._learner, self.env_frames, self.returns
             )
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
             # Earlier episodes belong to weights that have since been replaced by another member's.
-            if row.env_frames > replaced_at_frames:
+            if row.env_frames > weights_replaced_at:
                 self.returns.add(row)
         evaluations_.resume(frames)
 
@@ -256,8 +261,8 @@ class Training:
         """Adds to the counters the steps that actors have written since the last batch.
 
         Without this, they would never be counted: a resumed run counts the steps that are written
-        after its start. Only schemes whose batches are all replayed have such steps. Does nothing
-        once the budget is spent.
+        after its start. Only schemes without online entries have such steps. Does nothing once the
+        budget is spent.
         """
         if not self.finished:
             steps = batches.unreported_steps

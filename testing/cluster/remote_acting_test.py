@@ -54,7 +54,7 @@ class PublisherTest(absltest.TestCase):
             mock.patch.object(ray, "put", side_effect=[full, full, "reference"]) as put,
             self.assertLogs(level="INFO") as logs,
         ):
-            found = [publisher.newest() for _ in range(4)]
+            found = [publisher.copy_if_due() for _ in range(4)]
         self.assertEqual(found[:2], [None, None])
         self.assertEqual(found[2], run_state.PublishedWeights(7, 280, ["reference"]))
         self.assertIs(found[3], found[2])  # The weights have not changed.
