@@ -145,7 +145,9 @@ def connect_learner(
     is_chief: bool,
     is_new: bool,
 ) -> client.ReplayClient:
-    """Waits for replay and connects a learner to it; the chief leases an external server.
+    """Waits for replay and connects a learner to it.
+
+    The chief also reserves an external server for its run.
 
     Raises:
       ValueError: If replay holds unrolls of another signature or serves another run.

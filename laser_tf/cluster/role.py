@@ -70,12 +70,12 @@ def call(shared_state: Any, method: str, *arguments: Any) -> Any:
 
 
 class RoleContext:
-    """A role's connection to its run."""
+    """A role's connection to its run or sweep."""
 
     def __init__(self, name: str, workdir: pathlib.Path, shared_state: Any):
         """Creates the context; `shared_state` is the handle of the `run_state.RunState`."""
         self.name = name
-        self.workdir = workdir
+        self.workdir = workdir  # Of the run, or of the sweep.
         self.shared_state = shared_state
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
@@ -192,7 +192,8 @@ class Role(abc.ABC):
 
         Raises:
           RestartError: If only a restarted role can continue.
-          UserError: If the user has to act, e.g. after bad input. A required role is not restarted.
+          UserError: If the user has to act, e.g. after bad input. If the role is required, this
+            error ends the fleet.
         """
 
     @abc.abstractmethod

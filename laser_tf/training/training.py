@@ -96,7 +96,7 @@ class Training:
         for key, value in dataclasses.asdict(self._resolved.agent).items():
             if value != getattr(config.agent, key):
                 logging.info(
-                    "Using agent.%s=%s, chosen for the configured %s",
+                    "Using agent.%s=%s instead of the configured %s",
                     key,
                     value,
                     getattr(config.agent, key),

@@ -70,7 +70,8 @@ class ReplayScheme(abc.ABC):
 
     A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
     and Reverb in these methods, so that reading a configuration loads neither. A value out of range
-    raises ConfigError. The comment of a key is its text in `--help`, for numbers `unit; meaning`.
+    raises ConfigError. The comment of a key is its text in `--help`. For a
+    number it has the form `unit; meaning`.
     """
 
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
@@ -172,7 +173,7 @@ class ReplayScheme(abc.ABC):
     # Checks against the rest of the configuration.
 
     def check_observation(self, observation: Any) -> None:
-        """Raises ConfigError if `frame_stack` is above 1 and no spec of a frame is an image."""
+        """Raises ConfigError if `frame_stack` is above 1 and the observation has no image."""
         if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
             raise errors.ConfigError(
                 f"replay.frame_stack must be 1 if no observation is an image, got "
@@ -183,8 +184,8 @@ class ReplayScheme(abc.ABC):
     def check_episode_length(self, max_steps: int) -> None:  # noqa: B027 (most have no limit)
         """Raises ConfigError if replay cannot store an episode of `max_steps` (0 if unknown)."""
 
-    def check_server(self, max_items: int) -> None:  # noqa: B027 (most have no minimum)
-        """Raises ConfigError if updates would never begin with a server of `max_items` items."""
+    def check_server(self, server_items: int) -> None:  # noqa: B027 (most have no minimum)
+        """Raises ConfigError if a server of at most `server_items` items cannot start updates."""
 
     def per_learner(self, learners: int) -> Self:
         """Returns the scheme of one learner process, with its share of each batch.
@@ -221,7 +222,7 @@ class ReplayScheme(abc.ABC):
     def unroll_tables(self, queue: str) -> dict[str, bool]:
         """Returns table -> whether its item holds a full unroll or only its `UnrollHeader`.
 
-        The queue comes last: while it is full, it holds back what the writer sends after it.
+        The queue comes last: a full queue blocks the writer before the tables that follow.
         """
         return ({self.replay_table: True} if self.replay_table else {}) | {queue: True}
 
@@ -237,15 +238,15 @@ class ReplayScheme(abc.ABC):
 
     def make_replay_client(
         self,
-        replay: "client.ReplayClient",
+        actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
-        """Returns the learner's view of the replay that actors write to: by default replay itself.
+        """Returns the client of the learner: by default `actors_client` itself.
 
         Args:
-          replay: The server that the actors write to.
+          actors_client: Client of the server that the actors write to.
           signature: Signature of an unroll.
           workdir: The run directory.
         """
-        return replay
+        return actors_client

@@ -74,11 +74,11 @@ class Contextual(sequences.Sequences):
 
     def make_replay_client(
         self,
-        replay: "client.ReplayClient",
+        actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
         """See `ReplayScheme`."""
         from laser_tf.replay import contextual_replay
 
-        return contextual_replay.ContextualReplay(replay, self, signature, workdir)
+        return contextual_replay.ContextualReplay(actors_client, self, signature, workdir)
