@@ -43,8 +43,8 @@ class Work(abc.ABC):
         specs = self.role_specs
         return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
-    def start(self) -> None:  # noqa: B027 (a run has no services)
-        """Starts services that the roles use."""
+    def start(self) -> None:  # noqa: B027 (a run needs no others)
+        """Starts services that the roles use, in addition to `RunState`."""
 
     @abc.abstractmethod
     def is_finished(self, roles: SupervisedRoles) -> bool:
@@ -159,7 +159,7 @@ class Fleet:
             self._is_waiting_logged = True
 
     def _stop(self, signals: interruption.Interruption) -> None:
-        """Stops one stage after another, so that no role waits for one that has stopped."""
+        """Stops one stage after another, so that a role can use the roles that it needs."""
         ordered = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
         for stage, roles in itertools.groupby(ordered, key=lambda r: r.spec.stop_stage):
             stopping = []

@@ -107,9 +107,7 @@ class LearnerRole(TrainingRole):
         follower = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
         follower.broadcast_from_chief()
         signature = assembly.unroll_signature(config, self._spec, follower.agent)
-        replay = replay_role.connect_learner(
-            context, config.replay, signature, is_chief=False, is_new=False
-        )
+        replay = replay_role.connect_learner(context, config.replay, signature, is_chief=False)
         batches = assembly.make_batches(config, replay, signature, follower, self._spec)
         context.status = run_state.Status.RUNNING
         with contextlib.closing(batches):

@@ -34,7 +34,7 @@ _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
 # Added to the niceness of this command. With Ray's default, 15, other programs have priority.
 _WORKER_NICENESS = 0
-_HEAD_TIMEOUT_SECONDS = 20  # A new Ray instance ends after this time without its head.
+_HEAD_TIMEOUT_SECONDS = 20  # Processes of a new Ray end so long after its control process.
 
 
 class ClusterError(errors.UserError):
@@ -116,7 +116,7 @@ def _end_processes(folder: str) -> None:
 
 
 def _start(cpus: float, folder: str) -> None:
-    # A number that Ray only counts down. If it exceeds the real CPUs, processes share them.
+    # Ray only subtracts the requests of roles from this number and reserves no real CPUs.
     counted_cpus = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:

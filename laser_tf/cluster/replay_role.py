@@ -54,7 +54,7 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        self._server.guard_memory()  # Last: it may save replay, which sets the status.
+        self._server.guard_memory()  # Last: its thread may set the status to SAVING.
 
     def run(self) -> bool:
         """See `role.Role`."""
@@ -143,11 +143,12 @@ def connect_learner(
     signature: stored_unroll.StoredUnroll,
     *,
     is_chief: bool,
-    is_new: bool,
+    is_new: bool = False,
 ) -> client.ReplayClient:
     """Waits for replay and connects a learner to it.
 
-    The chief also reserves an external server for its run.
+    The chief also reserves an external server for its run, and `is_new` says whether that run is
+    new.
 
     Raises:
       ValueError: If replay holds unrolls of another signature or serves another run.

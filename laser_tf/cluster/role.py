@@ -20,13 +20,15 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-ENV_CALLS = "env_calls"  # Metric: number of calls of reset and step, each for all environments.
+ENV_CALLS = (
+    "env_calls"  # Metric: number of calls of reset and step; a call covers all environments.
+)
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
 
 class StopStage(enum.IntEnum):
-    """The order in which roles stop, so that no role waits for one that has stopped."""
+    """The order in which roles stop: each before the roles that it needs."""
 
     ACTING = 0  # Actors and the evaluator, which save nothing.
     LEARNERS = 1

@@ -1,7 +1,7 @@
 """Shared state of a run: the reports of roles, weights, episodes and addresses.
 
-All but episodes is sent again within seconds, so a restarted `RunState` soon holds the same state:
-roles send heartbeats every second, and the learner publishes its weights again.
+Everything except episodes is sent again within seconds, so a restarted `RunState` soon holds the
+same state: roles send heartbeats every second, and the learner publishes its weights again.
 """
 
 import collections
@@ -26,7 +26,7 @@ class Status(enum.Enum):
     RUNNING = "running"
     EVALUATING = "evaluating"
     SAVING = "saving"
-    STOPPED = "stopped"  # the process has ended; see also `SupervisedRole.status`
+    STOPPED = "stopped"  # the role's `run` has returned or failed
     FINISHED = "finished"
     FAILED = "failed"  # and not restarted again
 

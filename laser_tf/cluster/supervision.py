@@ -20,8 +20,8 @@ _RESTORE_TIMEOUT_SECONDS = 3_600.0  # Without heartbeats; 5 GB of replay take tw
 _STEP_MARGIN_SECONDS = 60.0  # Added to the `max_step_seconds` of a role.
 # A longer gap between checks means that the driver itself was suspended.
 _STANDSTILL_SECONDS = 30.0
-# Statuses that do not show that a process has worked. A process whose start fails also reports
-# STOPPED.
+# A process that has reported only these statuses has not worked yet. It reports STOPPED even if its
+# start fails.
 _NOT_YET_WORKING = (
     run_state.Status.STARTING,
     run_state.Status.WAITING_FOR_LOCK,
@@ -201,7 +201,7 @@ class SupervisedRole:
         self.kill()
 
     def stop(self) -> bool:
-        """Requests the role to save its state and stop; returns whether it had work to stop.
+        """Requests the role to save its state and stop; returns whether it is still running.
 
         A role whose process has sent no heartbeat, e.g. because Ray waits for resources, has
         nothing to save and is killed.

@@ -13,7 +13,9 @@ from laser_tf.ops import joint_batch
 from laser_tf.replay import batch_sources, client, stored_unroll
 from laser_tf.training import learner_config, optimizers, run_config, strategies
 
-NEW_STEPS = "learner/new_steps"  # Metric: number of new agent steps in an update.
+# Metric: number of agent steps that an update adds to the counter. They are the steps of its online
+# entries or, without online entries, the steps that actors have written since the last update.
+NEW_STEPS = "learner/new_steps"
 
 
 class NonFiniteLossError(errors.UserError):

@@ -152,7 +152,7 @@ class Training:
 
     @property
     def env_frames(self) -> int:
-        """Env frames learned from so far: agent steps times action repeat."""
+        """Env frames counted so far, see `learner.NEW_STEPS`: agent steps times action repeat."""
         return self._agent_steps * self._config.environment.action_repeat
 
     @property
@@ -260,8 +260,8 @@ class Training:
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        Without this, they would never be counted: a resumed run counts the steps that are written
-        after its start. Only schemes without online entries have such steps. Does nothing once the
+        Without this, they would never be counted: a resumed run counts only steps that are written
+        after the resume. Only schemes without online entries have such steps. Does nothing once the
         budget is spent.
         """
         if not self.finished:
@@ -295,7 +295,7 @@ class Training:
         config, replay = self._config, self._open_replay()
         with contextlib.ExitStack() as on_error:
             on_error.callback(replay.stop)
-            replay_client = config.replay.make_replay_client(replay, self._signature, self._workdir)
+            replay_client = config.replay.wrap_client(replay, self._signature, self._workdir)
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
             seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(

@@ -236,7 +236,7 @@ class ReplayScheme(abc.ABC):
     def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":
         """Starts fetching the batches of a learner."""
 
-    def make_replay_client(
+    def wrap_client(
         self,
         actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",

@@ -72,7 +72,7 @@ class Contextual(sequences.Sequences):
 
         return contextual_replay.make_batches(self, context)
 
-    def make_replay_client(
+    def wrap_client(
         self,
         actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
