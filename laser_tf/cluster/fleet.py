@@ -199,7 +199,7 @@ class Fleet:
 
 def _num_threads(spec: role.RoleSpec) -> int:
     if spec.cores_shared_by:
-        return max(1, machines.num_cores() // spec.cores_shared_by)
+        return max(1, machines.total_cores() // spec.cores_shared_by)
     return spec.num_threads
 
 

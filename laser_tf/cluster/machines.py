@@ -17,7 +17,7 @@ class RayLostError(errors.UserError):
     """Ray has ended; the same command resumes the run."""
 
 
-def num_cores() -> int:
+def total_cores() -> int:
     """Returns the cores of all machines; on one machine, those that this process may use."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if len(nodes) == 1:

@@ -34,7 +34,7 @@ _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
 # Added to the niceness of this command. With Ray's default, 15, other programs have priority.
 _WORKER_NICENESS = 0
-_HEAD_TIMEOUT_SECONDS = 20  # Processes of a new Ray end so long after its control process.
+_HEAD_TIMEOUT_SECONDS = 20  # After this time, Ray's processes end if their head has ended.
 
 
 class ClusterError(errors.UserError):

@@ -29,7 +29,7 @@ class RemoteCommand:
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):
-        """Submits the job, in a `ray_session.session` with a cluster; does not wait for it.
+        """Submits the job. Call in a `ray_session.session` that has joined a cluster.
 
         Args:
           arguments: Arguments of `python -m`, the module first.

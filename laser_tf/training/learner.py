@@ -14,7 +14,7 @@ from laser_tf.replay import batch_sources, client, stored_unroll
 from laser_tf.training import learner_config, optimizers, run_config, strategies
 
 # Metric: number of agent steps that an update adds to the counter. They are the steps of its online
-# entries or, without online entries, the steps that actors have written since the last update.
+# entries. In schemes without online entries, they are the steps written since the last update.
 NEW_STEPS = "learner/new_steps"
 
 

@@ -181,7 +181,8 @@ class Training:
           lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
           ValueError: If the replay's port is in use, a shared replay server holds unrolls of
-            another signature or serves another run, or the sweep's population rejects a value.
+            another signature or serves another run, or the sweep's population rejects a
+            hyper-parameter.
           Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(

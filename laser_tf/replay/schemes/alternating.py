@@ -20,12 +20,14 @@ _MAX_REPLAY_RATIO = 1_000
 class Alternating(table_replay.TableReplay):
     """After each online batch, a Poisson-distributed number of replayed batches of equal size.
 
-    An unroll is in replay before it is in the queue. So replay holds at least the unrolls of the
-    online batch that a replayed batch follows.
+    An unroll is in replay before it is in the queue. So replay already holds the unrolls of the
+    previous online batch when a replayed batch is sampled.
     """
 
     scheme: str = "alternating"
-    replay_ratio: float = 4.0  # learner updates; mean number on replay after each online update
+    replay_ratio: float = (
+        4.0  # learner updates; mean number of replayed batches after each online batch
+    )
 
     def __post_init__(self):
         super().__post_init__()

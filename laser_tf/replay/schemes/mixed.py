@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Mixed(table_replay.TableReplay):
     """Batches whose first entries are new and whose other entries are replayed unrolls.
 
-    Sampling starts when replay holds one unroll. A higher minimum would block the learner, then the
-    queue, then the actors that fill replay.
+    Sampling starts when replay holds one unroll. With a higher minimum, the learner would wait for
+    replay and take nothing from the queue. The full queue would block the actors that fill replay.
     """
 
     scheme: str = "mixed"
