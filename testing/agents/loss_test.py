@@ -90,7 +90,6 @@ class LossTest(parameterized.TestCase):
     @parameterized.parameters(
         ("acer", DISCRETE, {"core": "lstm", "core_size": 4}),
         ("acer", CONTINUOUS, FREE),
-        ("reactor", DISCRETE, SMALL | {"core": "lstm", "core_size": 4}),
         ("reactor", DISCRETE, SMALL | {"distributional": False}),
     )
     def test_compiled_loss_equals_eager(self, *case):

@@ -11,6 +11,7 @@ import tempfile
 from unittest import mock
 
 import numpy as np
+import pytest
 import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
@@ -26,7 +27,7 @@ PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_e
 def make(suite, task, **options):
     """Makes an environment of up to two workers.
 
-    Workers of TF-Agents load TensorFlow, which takes minutes where the machine is busy.
+    Workers of TF-Agents load TensorFlow, which takes minutes on a busy machine.
     """
     options = {"num_envs": 3, "num_workers": 2, "reply_seconds": 600.0, **options}
     return rollouts.make(suite, task, **options)
@@ -34,10 +35,8 @@ def make(suite, task, **options):
 
 class TimedTest(parameterized.TestCase):
     @parameterized.parameters(
-        ({"arguments": "ends=4"}, 0, 4),
         ({"arguments": "cut=4"}, 1, 4),
         ({"arguments": {"ends": 4, "cut": 4}}, 0, 4),  # A termination at the time limit.
-        ({"max_frames_per_episode": 3}, 1, 3),
         ({"arguments": "ends=3", "max_frames_per_episode": 3}, 0, 3),
         ({"arguments": "max_episode_steps=2"}, 1, 2),  # Of gymnasium.make.
     )
@@ -75,7 +74,7 @@ def _play_unbroken(steps):
 
 
 class FaultTest(parameterized.TestCase):
-    def _play(self, steps=8, options=None, **arguments):
+    def _run(self, steps=8, options=None, **arguments):
         """Steps 4 environments in 2 workers; the environment with seed 11 fails."""
         self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         arguments = {"bad_seed": 11, **arguments}
@@ -97,10 +96,9 @@ class FaultTest(parameterized.TestCase):
     @parameterized.parameters(
         ("raise", ("KeyError", "small_environments.py")),
         ("shape", ("observation", "[1]", "[2]")),
-        ("surrogate", ("FileNotFoundError",)),
     )
     def test_fault_truncates_only_its_episode(self, fault, named):
-        rows = self._play(fault=fault)
+        rows = self._run(fault=fault)
         self.assertLen(self.messages, 1)
         messages.assert_names(self.messages[0], 1, "Breaking-v0", *named)
         self.assertIn("Traceback", (self.folder / faults.FILE).read_text())
@@ -119,10 +117,10 @@ class FaultTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("die", (3,), {}),
-        ("hang", (4, "environment.reply_seconds"), {"reply_seconds": 4.0}),
+        ("hang", (2, "environment.reply_seconds"), {"reply_seconds": 2.0}),
     )
     def test_failed_worker_truncates_its_environments(self, fault, named, limit):
-        rows = self._play(fault=fault, options=limit)
+        rows = self._run(fault=fault, options=limit)
         self.assertLen(self.messages, 1)
         messages.assert_names(self.messages[0], 1, *named)
         for index in (0, 1):
@@ -133,7 +131,7 @@ class FaultTest(parameterized.TestCase):
         self._assert_others_continue(rows, [2, 3])
 
     def test_failed_reset_is_repeated_with_another_seed(self):
-        rows = self._play(fault="raise", in_reset=True)
+        rows = self._run(fault="raise", in_reset=True)
         messages.assert_names(self.messages[0], 1, "KeyError", 0)
         self.assertTrue(rows.is_first[0].all())
         self._assert_others_continue(rows, [0, 2, 3])
@@ -172,7 +170,7 @@ class FaultTest(parameterized.TestCase):
     def test_repeated_faults_end_the_run(self, in_reset):
         named = 0, "KeyError", "environment.max_broken_episodes", 2
         with messages.raises(faults.EnvironmentFailedError, *named):
-            self._play(
+            self._run(
                 steps=20,
                 fault="raise",
                 every_time=True,
@@ -184,12 +182,10 @@ class FaultTest(parameterized.TestCase):
 class RejectionTest(parameterized.TestCase):
     @parameterized.parameters(
         ("gymnasium", "Cartpole-v1", ("CartPole-v1",)),
-        ("gymnasium", "Qxqxq", ("CartPole-v1",)),
         ("gymnasium", "no_such.module:Own-v0", ("'no_such.module'",)),
         ("gymnasium", f"{SMALL}:Corridr-v0", ("Corridor-v0",)),
         ("dm_env", "no_such:make", ("'no_such'",)),
         ("dm_env", f"{SMALL}:Beacon", ("Beacons",)),
-        ("dm_env", f"{SMALL}:NUMBER", ("int",)),
         ("dm_env", f"{SMALL}:not_an_environment", ("int", "dm_env.Environment")),
         ("tf_agents", f"{SMALL}:Beacons", ("Beacons", "PyEnvironment")),
     )
@@ -359,6 +355,7 @@ class PyEnvironmentTest(parameterized.TestCase):
         np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 0]), [0, 4, 8, 12])
         np.testing.assert_array_equal(rows.discount[[3, 7, 11], 0], [0, 1, 0])
 
+    @pytest.mark.long
     def test_batched_environment_is_rejected(self):
         with messages.raises(ValueError, "4"):
             with make(

@@ -56,7 +56,7 @@ class ExportTest(commands.CommandTest):
 
     def _assert_rejected(self, named: tuple, module: str, *arguments: str) -> None:
         before = sorted(self.folder.rglob("*"))
-        self.assert_rejected(named, module, *arguments, forked=True)
+        self.assert_rejected(named, module, *arguments)
         self.assertEqual(sorted(self.folder.rglob("*")), before)
 
     def test_exported_policy_describes_itself(self):

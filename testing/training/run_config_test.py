@@ -71,8 +71,8 @@ class DefaultsTest(absltest.TestCase):
 
 # Of no key's type, out of range, or too much for float32, int64 or any memory.
 HOSTILE = (
-    "", "x", -1, 0, 1.5, 1e300, -1e-300, math.nan, math.inf, -math.inf, 10**12, 10**23, 10**400,
-    True, [], (), (math.nan,), (None,), {}, {"x": 1}, {1: 2}, {"x": (1, "y")}, None, object(),
+    "x", -1, 1.5, 1e300, math.nan, math.inf, 10**23, 10**400, True, (), (None,), {1: 2}, None,
+    object(),
 )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ class VectorsTest(parameterized.TestCase):
         config.run.env_frames = env_frames
         self.assertGreater(_mean_return(config), min_return)
 
+    @pytest.mark.long
     def test_acer_learns_continuous_actions(self):
         config = acer.get_config("control")
         config.environment.suite = "dm_env"
