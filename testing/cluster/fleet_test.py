@@ -33,7 +33,7 @@ def _run_specs() -> list[role.RoleSpec]:
 
 
 class _Job(fleet.Job):
-    """A job that ends when it is told to."""
+    """A job that ends once it is over."""
 
     is_over = False
 

@@ -11,7 +11,7 @@ from absl.testing import absltest
 
 from laser_tf.cluster import ray_session, remote_command
 
-# Prints its directory; takes a second to save itself when it is told to stop.
+# Prints its directory; takes a second to save itself after a signal to stop.
 _PROGRAM = """
 import pathlib, signal, sys, time
 

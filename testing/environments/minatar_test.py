@@ -14,7 +14,7 @@ class MinAtarTest(parameterized.TestCase):
 
         with rollouts.make("minatar", task, sticky_actions=sticky_actions, seed=3) as environment:
             actions = rollouts.random_actions(environment, 500)
-            rows = rollouts.play(environment, actions)
+            outputs = rollouts.run(environment, actions)
             self.assertEqual(environment.action_spec().num_values, 6)
         game = reference.Environment(task, sticky_action_prob=sticky_actions)
         game.seed(4)  # Seed of the second environment.
@@ -27,9 +27,11 @@ class MinAtarTest(parameterized.TestCase):
                 over = False
             else:
                 reward, over = game.act(action)
-            self.assertEqual(rows.is_first[step, 1], was_over)
-            self.assertEqual((rows.reward[step, 1], rows.discount[step, 1]), (reward, 1 - over))
-            np.testing.assert_array_equal(rows.observation[step, 1], 255 * game.state())
+            self.assertEqual(outputs.is_first[step, 1], was_over)
+            self.assertEqual(
+                (outputs.reward[step, 1], outputs.discount[step, 1]), (reward, 1 - over)
+            )
+            np.testing.assert_array_equal(outputs.observation[step, 1], 255 * game.state())
 
     @parameterized.parameters(*adapter.GAMES)
     def test_image_has_a_colour_for_each_channel(self, task):

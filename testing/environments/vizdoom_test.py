@@ -44,18 +44,18 @@ class VizDoomTest(parameterized.TestCase):
 
     def test_environments_have_own_seeds(self):
         with rollouts.make("vizdoom", "health_gathering", seed=3, num_envs=2) as environment:
-            rows = rollouts.play(environment, np.zeros([200, 2], np.int32))
+            outputs = rollouts.run(environment, np.zeros([200, 2], np.int32))
         alone, _ = self._make("health_gathering", seed=4)  # Seed of the second environment.
         is_over = True
         for step in range(201):
             time_step = alone.reset() if is_over else alone.step(0)
-            self.assertEqual(rows.is_first[step, 1], time_step.first())
+            self.assertEqual(outputs.is_first[step, 1], time_step.first())
             if not time_step.first():
-                self.assertEqual(rows.reward[step, 1], np.float32(time_step.reward))
-                self.assertEqual(rows.discount[step, 1], time_step.discount)
-            np.testing.assert_array_equal(rows.observation[step, 1], time_step.observation)
+                self.assertEqual(outputs.reward[step, 1], np.float32(time_step.reward))
+                self.assertEqual(outputs.discount[step, 1], time_step.discount)
+            np.testing.assert_array_equal(outputs.observation[step, 1], time_step.observation)
             is_over = time_step.last()
-        self.assertGreater(rows.is_first.sum(), 3)
+        self.assertGreater(outputs.is_first.sum(), 3)
 
     @parameterized.parameters(
         ("basic", 4, 75),  # 300 frames

@@ -129,7 +129,7 @@ class WorkerPoolTest(parameterized.TestCase):
 
     def test_failed_creation_is_in_each_answer(self):
         with _make(1, refuses_from=1) as workers:
-            for reason in ("KeyError: 'lost'", "ValueError: no game today"):
+            for reason in ("KeyError: 'lost'", "ValueError: no level today"):
                 (failure,) = workers.call([("fail",)])
                 messages.assert_names(failure.reason, reason, "small_worker.py")
 

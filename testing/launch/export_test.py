@@ -308,16 +308,16 @@ class _Gymnasium:
     """Catch as a gymnasium environment."""
 
     def __init__(self):
-        self._game = catch.CatchConfig().make("catch", 1, 3, False)
+        self._environment = catch.CatchConfig().make("catch", 1, 3, False)
         self.steps = 0
 
     def reset(self):
-        over = self.steps and self._game.step(np.array([1]))  # begins the next game
-        return (over or self._game.reset()).observation[0], {}
+        over = self.steps and self._environment.step(np.array([1]))  # Starts the next episode.
+        return (over or self._environment.reset()).observation[0], {}
 
     def step(self, action):
         self.steps += 1
-        step = self._game.step(np.array([action]))
+        step = self._environment.step(np.array([action]))
         return step.observation[0], step.reward[0], step.discount[0] == 0, False, {}
 
 

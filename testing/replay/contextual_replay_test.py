@@ -81,7 +81,7 @@ class LostServerTest(absltest.TestCase):
 
 
 def _write(source: connection.ReplayConnection, newest: range) -> None:
-    """Writes sequences of game 0 to the queue."""
+    """Writes sequences of environment 0 to the queue."""
     size = numbered_sequences.S
     with source.client.trajectory_writer(size) as writer:
         for number in newest:

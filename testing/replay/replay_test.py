@@ -57,7 +57,7 @@ class ReplayTest(parameterized.TestCase):
     @parameterized.parameters("http_proxy", "grpc_proxy")
     def test_loopback_bypasses_the_proxy(self, name):
         with mock.patch.dict(os.environ, {name: "http://localhost:9"}):
-            self._serve(_config()).check(SIGNATURE)  # raises where nobody answers
+            self._serve(_config()).check(SIGNATURE)  # Raises if no server answers.
 
     def test_proxy_exceptions_of_the_user_are_kept(self):
         proxied = {

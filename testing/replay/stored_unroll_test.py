@@ -15,7 +15,7 @@ SIGNATURE = fakes.signature(SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_st
 
 
 def _seen(step: int, is_first: bool) -> types.EnvOutput:
-    """A step whose every number tells its step and environment."""
+    """A step whose numbers encode its step and environment."""
     number = 10 * step + np.arange(N)
     return types.EnvOutput(
         observation=np.broadcast_to(number[:, None, None, None], (N, 2, 2, 1)).astype(np.uint8),

@@ -108,7 +108,7 @@ class SweepClientTest(absltest.TestCase):
         for name in list(self._config.members)[2:]:
             self._coordinator.finish(name)
         lead = self._config.sweep.max_lead_env_frames
-        behind.throttle(10, lambda: False)  # goes on at once
+        behind.throttle(10, lambda: False)  # It continues at once.
         waited = []
 
         def note() -> bool:

@@ -38,7 +38,7 @@ def _learner_of(
         signature,
     )
     is_first = np.zeros_like(batch.env_output.is_first)
-    # Bytes of the whole range: of zeros and ones, an update can hardly tell one step from another.
+    # Bytes of the whole range: with zeros and ones, the steps hardly differ for an update.
     observation = generator.integers(0, 256, batch.env_output.observation.shape).astype(np.uint8)
     return made, _replace_env(batch, is_first=is_first, observation=observation)
 

@@ -211,7 +211,7 @@ class LostServerTest(absltest.TestCase):
             of_ours += int((batch.unrolls.stream[batch.is_online] == STREAM).sum())
         actor.thaw()
         of_the_actor = 0
-        while of_the_actor < 2 * CONFIG.queue_capacity:  # it goes on, without a gap
+        while of_the_actor < 2 * CONFIG.queue_capacity:  # It continues without a gap.
             batch = stream.get(lambda: time.monotonic() > end)
             self.assertIsNotNone(batch, of_the_actor)
             of_the_actor += int((batch.unrolls.stream[batch.is_online] == 0).sum())
@@ -231,14 +231,14 @@ class SourceTest(absltest.TestCase):
         replay.poll.assert_not_called()
 
 
-def _row(number: int, games: int) -> types.EnvOutput:
+def _row(number: int, environments: int) -> types.EnvOutput:
     """A row of episodes that began with row 0."""
     return types.EnvOutput(
-        observation=np.zeros([games, 4, 3, 1], np.uint8),
-        reward=np.full(games, number, np.float32),
-        discount=np.ones(games, np.float32),
-        is_first=np.full(games, number == 0),
-        previous_action=np.zeros(games, np.int32),
+        observation=np.zeros([environments, 4, 3, 1], np.uint8),
+        reward=np.full(environments, number, np.float32),
+        discount=np.ones(environments, np.float32),
+        is_first=np.full(environments, number == 0),
+        previous_action=np.zeros(environments, np.int32),
     )
 
 
@@ -266,21 +266,27 @@ class LostSequencesTest(absltest.TestCase):
         self.addCleanup(served.kill)
         return served
 
-    def _writer(self, games: int) -> sequence_writer.SequenceWriter:
-        tasks = np.zeros(games, np.int32)
+    def _writer(self, environments: int) -> sequence_writer.SequenceWriter:
+        tasks = np.zeros(environments, np.int32)
         context = base.ActorContext(self._replay, self._signature, mock.Mock(), tasks)
         target = sequence_writer.SequenceWriter(self._config, context, lambda parts: 1.0)
         self.addCleanup(target.close)
         return target
 
-    def _write_steps(self, target: sequence_writer.SequenceWriter, games: int, rows: range) -> None:
-        answer = types.AgentOutput(np.zeros(games, np.int32), np.zeros([games, 3], np.float32))
+    def _write_steps(
+        self, target: sequence_writer.SequenceWriter, environments: int, rows: range
+    ) -> None:
+        answer = types.AgentOutput(
+            np.zeros(environments, np.int32), np.zeros([environments, 3], np.float32)
+        )
         for number in rows:
-            state = (np.zeros([games, 2], np.float32),)
-            target.add(writers.Step(_row(number, games), answer, state, 0), self._stop.is_set)
+            state = (np.zeros([environments, 2], np.float32),)
+            target.add(
+                writers.Step(_row(number, environments), answer, state, 0), self._stop.is_set
+            )
 
     def test_sequences_continue_at_another_address(self):
-        target = self._writer(games=2)
+        target = self._writer(environments=2)
         self._write_steps(target, 2, range(3 * T + 1))
         target.wait(self._stop.is_set)
         self._served.kill()
@@ -299,13 +305,13 @@ class LostSequencesTest(absltest.TestCase):
             self.assertGreaterEqual(steps.min(), 3 * T)
 
     def test_close_does_not_block_on_a_dead_server(self):
-        before, games = threading.enumerate(), 8
-        target = self._writer(games)
+        before, environments = threading.enumerate(), 8
+        target = self._writer(environments)
         stream = fakes.make_batches(self._config, self._replay, self._signature)
-        self._write_steps(target, games, range(2 * T + 1))
+        self._write_steps(target, environments, range(2 * T + 1))
         self.assertIsNotNone(stream.get(self._stop.is_set))
         self._served.kill()
-        self._write_steps(target, games, range(2 * T + 1, 3 * T + 1))
+        self._write_steps(target, environments, range(2 * T + 1, 3 * T + 1))
         time.sleep(2)  # until attempts to connect are far apart
         waiting = threading.Thread(target=target.wait, args=(self._stop.is_set,))
         waiting.start()
