@@ -76,7 +76,7 @@ class TimeLimitTest(parameterized.TestCase):
 class StartTest(parameterized.TestCase):
     def test_episode_starts_with_one_to_max_no_ops(self):
         # IMPALA: "uniformly chosen from [1, 30]". Each frame of freeway's start differs from the
-        # one before; four frames cut an episode, so that every second row is a start.
+        # one before; four frames cut an episode, so that every second step is a start.
         def starts(no_op_max):
             options = {"no_op_max": no_op_max, "max_frames_per_episode": 4, "num_envs": 4}
             with rollouts.make("atari", "freeway", **options) as environment:
@@ -97,7 +97,7 @@ class StartTest(parameterized.TestCase):
         self.assertEqual(after_a_cut, resets)
         self.assertNoCommonElements(resets, at_once)
 
-    def test_sticky_actions_change_the_game(self):
+    def test_sticky_actions_change_the_observations(self):
         def run(sticky_actions):
             options = {"sticky_actions": sticky_actions, "no_op_max": 0, "num_envs": 1}
             with rollouts.make("atari", "breakout", **options) as environment:
@@ -105,13 +105,6 @@ class StartTest(parameterized.TestCase):
                 return rollouts.run(environment, actions).observation
 
         self.assertFalse(np.array_equal(run(0.0), run(0.5)))
-
-    @parameterized.parameters((False, 4), (True, 18))
-    def test_action_sets(self, full_action_space, num_actions):
-        with rollouts.make(
-            "atari", "breakout", num_envs=1, full_action_space=full_action_space
-        ) as environment:
-            self.assertEqual(environment.action_spec().num_values, num_actions)
 
 
 class RenderTest(absltest.TestCase):
@@ -173,11 +166,11 @@ class ProtocolTest(parameterized.TestCase):
 
 
 class TaskTest(parameterized.TestCase):
-    def test_games_are_those_of_ale_for_one_player(self):
+    def test_tasks_are_those_of_ale_for_one_player(self):
         two_players = {"combat", "joust", "maze_craze", "warlords"}
         self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - two_players)
 
-    def test_games_of_the_benchmark_are_known(self):
+    def test_tasks_of_the_benchmark_are_known(self):
         self.assertContainsSubset(reference.reference_scores("atari"), atari.GAMES)
 
     def test_close_ends_the_threads_of_emulators(self):

@@ -66,9 +66,7 @@ class EnvironmentCheckTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("uint8", 1, True),
-        ("uint8", 9, True),
         ("uint8", 255, False),
-        ("uint8", 0, False),
         ("float32", 1, False),
     )
     def test_image_of_dark_bytes_is_a_warning(self, dtype, value, is_warning):
@@ -106,7 +104,6 @@ class EnvironmentCheckTest(parameterized.TestCase):
     @parameterized.parameters(
         ("raise", ("KeyError", 1)),
         ("nan", ("observation", "nan", 2)),
-        ("nan reward", ("reward", "nan")),
         ("shape", ("observation", "[1]")),
         ("die", (3,)),
     )

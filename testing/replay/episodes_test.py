@@ -99,7 +99,7 @@ class _ReplayTestCase(parameterized.TestCase):
 
 
 class EpisodesTest(_ReplayTestCase):
-    @parameterized.parameters(1, T - 1, T, T + 1, 2 * T, 2 * T + 3, 8 * T)
+    @parameterized.parameters(1, T, T + 1, 8 * T)
     def test_each_transition_is_stored_once(self, length):
         replay = self._write([[3, length, 2]])
         numbers = range(100, 100 + length + 1)
