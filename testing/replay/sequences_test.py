@@ -270,10 +270,8 @@ class SequencesTest(parameterized.TestCase):
     @parameterized.parameters(
         ({"sequence_length": 2 * U + 1}, "sequence_length", 9, 4),
         ({"burn_in": 3}, "burn_in", 3),
-        ({"burn_in": -4}, "burn_in", -4),
         ({"sequence_overlap": 2 * U}, "sequence_overlap", 8),
         ({"sequence_length": 0}, "sequence_overlap", 4),
-        ({"steps_per_update": 0}, "steps_per_update", 0),
         ({"capacity": 23}, "capacity", 23),
         ({"warm_up": 20_000}, "capacity", 10_000, 20_000),
         ({"core_state": "recomputed"}, "core_state", "recomputed"),
