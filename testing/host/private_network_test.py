@@ -174,7 +174,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         messages.assert_names(output, 2)
         self.assertEndsWith(output, "\nunmoved with loopback")
 
-    @parameterized.parameters("_unshare", "_write", "_start_loopback", "_use_loopback")
+    @parameterized.parameters("_unshare", "_use_loopback")
     def test_forbidden_step_leaves_the_process_untouched(self, step):
         output = _run(f"""
             def forbidden(*_):

@@ -40,7 +40,6 @@ class SessionTest(parameterized.TestCase):
     @parameterized.parameters(
         (None, True, None),
         (signal.SIGINT, False, signal.SIGINT),
-        (signal.SIGTERM, False, signal.SIGTERM),
         # During the wait for the last periodic evaluation, or during the last save.
         (signal.SIGINT, True, signal.SIGINT),
         (signal.SIGTERM, True, signal.SIGTERM),

@@ -36,6 +36,7 @@ class ActionMasksTest(absltest.TestCase):
         self._folder = pathlib.Path(folder)
         self._workdir = self._folder / "run"
 
+    @pytest.mark.long
     def test_laser_without_masks_fails(self):
         run = runs.train(_config(arguments="masks=False"), self._workdir)
         self.assertLess(run.returns.mean_return(), 0.1)
