@@ -80,7 +80,7 @@ class RemoteCommandTest(absltest.TestCase):
 
     def test_command_without_resources_waits(self):
         command = self._start(self._folder / "waiting.log", cpus=100.0)
-        for _ in range(3):
+        for _ in range(2):
             self.assertIsNone(command.poll())
             time.sleep(0.5)
 

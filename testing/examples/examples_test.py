@@ -10,7 +10,7 @@ import pytest
 from absl.testing import absltest
 
 from examples import vtrace_loop
-from testing import commands
+from testing import commands, fakes, runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -60,10 +60,7 @@ class ExamplesTest(commands.CommandTest):
         self.assertGreater(vtrace_loop.main(updates=150), 0.8)  # at the start 0.5
 
     def test_replay_is_read_into_a_table(self):
-        self.succeed(
-            "train", "--config=configs/laser.py:catch", f"--workdir={self.workdir}",
-            "--config.run.env_frames=2000", "--config.run.evaluation_episodes=0",
-        )  # fmt: skip
+        runs.train(fakes.catch_config(), self.workdir)
         before = sorted((self.workdir / "checkpoints").rglob("*"))
         done = _run("read_replay", str(self.workdir))
         self.assertEqual(done.returncode, 0, done.stderr)
