@@ -23,9 +23,7 @@ def _row(env_frames: int, task: str, episode_return: float, length: int = 9) -> 
 class EpisodeLogTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name)
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._path = self._workdir / "episodes.csv"
 
     def _log(self) -> episode_log.EpisodeLog:

@@ -73,8 +73,7 @@ def _never() -> bool:
 class _ReplayTestCase(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder) / "replay"
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
 
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
         """Starts a server and writes the episodes of several environments to it."""

@@ -46,8 +46,7 @@ def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.
 class ReplayTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder) / "replay"
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
 
     def _serve(self, config: base.ReplayScheme, **arguments) -> connection.ReplayConnection:
         self._server = server.ReplayServer(config, SIGNATURE, self._folder, **arguments)

@@ -106,8 +106,7 @@ DAMAGES = {
 class FolderTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder) / "replay"
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
 
     def _serve(self, folder: pathlib.Path | None = None) -> server.ReplayServer:
         replay = server.ReplayServer(CONFIG, SIGNATURE, folder or self._folder)

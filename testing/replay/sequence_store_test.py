@@ -223,8 +223,10 @@ class SequenceStoreTest(parameterized.TestCase):
 class CheckpointTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._path = pathlib.Path(folder) / "run/checkpoints/sequences.zip"
+        self._path = (
+            pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+            / "run/checkpoints/sequences.zip"
+        )
         self._saved = sequence_checkpoint.SequenceCheckpoints(self._path)
 
     def _restored(self, config=None) -> sequence_store.SequenceStore:

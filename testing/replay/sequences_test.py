@@ -80,8 +80,7 @@ def _numbered(lengths: list[list[int]]):
 class SequencesTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder) / "replay"
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
         self._new = []  # the rewards of every new sequence
         self._stop = threading.Event()
 

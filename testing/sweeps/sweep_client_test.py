@@ -21,9 +21,7 @@ COPYING, COPIED = "member_00", "member_01"
 class SweepClientTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)

@@ -32,8 +32,7 @@ def _config(agent="laser", **environment):
 class ActionMasksTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._workdir = self._folder / "run"
 
     @pytest.mark.long

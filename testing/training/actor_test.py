@@ -21,8 +21,7 @@ _STEP = catch.Catch._step
 class FailingEnvironmentsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def _replace_step(self, step):
         self.enter_context(mock.patch.object(catch.Catch, "_step", step))

@@ -23,9 +23,7 @@ class _Module(tf.Module):
 class LearnerCheckpointsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
 
     def _saved(self, *numbers: int) -> learner_checkpoints.LearnerCheckpoints:
         module = _Module()

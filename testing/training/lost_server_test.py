@@ -49,9 +49,7 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
 class LostServerTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._seen: list[int] = []  # numbers of the online rows, in the order of their coming
@@ -245,9 +243,7 @@ def _row(number: int, environments: int) -> types.EnvOutput:
 class LostSequencesTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._signature = fakes.signature(

@@ -54,8 +54,7 @@ class ResumedRunTest(absltest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def _stop_at(self, config: run_config.RunConfig, env_frames: int = 2_000) -> training.Training:
         """Returns a run that was stopped and saved at a number of frames."""

@@ -70,8 +70,7 @@ class _BlockingEvaluator:
 class TrainingTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def test_laser_learns_catch(self):
         config = fakes.catch_config(replay={"replay_fraction": 0.75}, run={"env_frames": 60_000})
