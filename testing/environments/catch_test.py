@@ -30,7 +30,7 @@ class CatchTest(absltest.TestCase):
             columns = [environment.reset().observation[:, 0, :, 0].argmax(-1) for _ in range(4)]
         for episode in columns:
             np.testing.assert_allclose(np.bincount(episode, minlength=5), 400, atol=80)
-        # Uncorrelated between episodes of a game and between games of neighbouring seeds.
+        # Uncorrelated between episodes and between environments of neighbouring seeds.
         self.assertLess(abs(np.corrcoef(columns[0], columns[1])[0, 1]), 0.1)
         self.assertLess(abs(np.corrcoef(columns[0][1:], columns[0][:-1])[0, 1]), 0.1)
         self.assertLess(abs(np.corrcoef(columns[0][1:], columns[1][:-1])[0, 1]), 0.1)

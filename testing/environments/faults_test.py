@@ -27,7 +27,7 @@ class Counting(base.BatchedEnvironment):
             action=specs.DiscreteArray(3, name="action"),
         )
         self._wrong = dict(wrong)
-        self._row = 0
+        self._step_number = 0
 
     def _reset(self):
         self._steps = np.zeros(self.num_envs, int)
@@ -39,14 +39,14 @@ class Counting(base.BatchedEnvironment):
         return np.stack([self._steps, np.arange(self.num_envs)], 1).astype(np.float32)
 
     def _spoil(self, **columns):
-        for game in range(self.num_envs):
-            for name, value in self._wrong.get((self._row, game), {}).items():
+        for index in range(self.num_envs):
+            for name, value in self._wrong.get((self._step_number, index), {}).items():
                 if name == "error":
                     raise value
-                columns[name][game] = value
+                columns[name][index] = value
 
     def _step(self, actions, is_first):
-        self._row += 1
+        self._step_number += 1
         self._steps = np.where(is_first, 0, self._steps + 1)
         is_last = self._steps == LENGTH
         transition = base.Transition(
@@ -97,7 +97,7 @@ class FaultsTest(parameterized.TestCase):
         np.testing.assert_array_equal(outputs.is_first[:3, 0], [True, True, False])
 
     def test_each_environment_is_logged_once(self):
-        wrong = {(row, game): {"reward": NAN} for row in (2, 5, 8) for game in (0, 2)}
+        wrong = {(step, index): {"reward": NAN} for step in (2, 5, 8) for index in (0, 2)}
         environment = Counting(wrong=wrong)
         with self.assertLogs(level="WARNING") as logs:
             _run(environment)
@@ -108,7 +108,7 @@ class FaultsTest(parameterized.TestCase):
     def test_repeated_faults_raise_above_the_limit(self, breaks, gives_up):
         wrong = {(2 * (n + 1), 1): {"reward": NAN} for n in range(breaks)}
         # A complete episode resets the count.
-        wrong |= {(row, 1): {"reward": NAN} for row in (16, 18)}
+        wrong |= {(step, 1): {"reward": NAN} for step in (16, 18)}
         environment = Counting(wrong=wrong)
         environment.faults = faults.Faults(3, name="counting", limit=2)
         if not gives_up:
@@ -132,8 +132,8 @@ class FaultsTest(parameterized.TestCase):
 
     def test_error_is_named_and_its_traceback_kept(self):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        for row in (0, 2):
-            environment = Counting(wrong={(row, 0): {"error": KeyError("the ball\nis lost")}})
+        for step in (0, 2):
+            environment = Counting(wrong={(step, 0): {"error": KeyError("the ball\nis lost")}})
             environment.faults = faults.Faults(3, name="counting", folder=folder)
             with self.assertRaises(faults.EnvironmentFailedError) as context:
                 _run(environment)

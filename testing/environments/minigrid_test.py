@@ -30,15 +30,15 @@ class MiniGridTest(absltest.TestCase):
             actions = rollouts.random_actions(environment, 200)
             outputs = rollouts.run(environment, actions)
             self.assertEqual(environment.observation_spec()["text"], types.TextSpec(16))
-        game = gymnasium.make(LOCAL, disable_env_checker=True).unwrapped
-        seen, _ = game.reset(seed=4)  # That of the second game.
+        own = gymnasium.make(LOCAL, disable_env_checker=True).unwrapped
+        seen, _ = own.reset(seed=4)  # The seed of the second environment.
         was_over, is_over, reward, terminated = True, False, 0, False
         for step in range(201):
             if step and is_over:
-                seen, _ = game.reset()
+                seen, _ = own.reset()
                 was_over, is_over, reward, terminated = True, False, 0, False
             elif step:
-                seen, reward, terminated, truncated, _ = game.step(actions[step - 1, 1])
+                seen, reward, terminated, truncated, _ = own.step(actions[step - 1, 1])
                 was_over, is_over = False, terminated or truncated
             self.assertEqual(outputs.is_first[step, 1], was_over)
             self.assertEqual(outputs.reward[step, 1], np.float32(reward))
