@@ -11,7 +11,6 @@ import tempfile
 from unittest import mock
 
 import numpy as np
-import pytest
 import tree
 from absl.testing import absltest, parameterized
 from dm_env import specs
@@ -21,15 +20,11 @@ from testing import messages
 from testing.environments import rollouts, small_environments
 
 SMALL = "testing.environments.small_environments"
-PY_ENVIRONMENT = {"suite": "tf_agents", "task": "testing.environments.small_py_environment:make"}
 
 
 def make(suite, task, **options):
-    """Makes an environment of up to two workers.
-
-    Workers of TF-Agents load TensorFlow, which takes minutes on a busy machine.
-    """
-    options = {"num_envs": 3, "num_workers": 2, "reply_seconds": 600.0, **options}
+    """Makes an environment of up to two workers."""
+    options = {"num_envs": 3, "num_workers": 2, **options}
     return rollouts.make(suite, task, **options)
 
 
@@ -356,20 +351,24 @@ class PyEnvironmentTest(parameterized.TestCase):
         if not importlib.util.find_spec("tf_agents"):
             self.skipTest("TF-Agents is not installed")
 
-    def test_ends_of_episodes_are_mapped(self):
-        with make(**PY_ENVIRONMENT, num_workers=1) as environment:
-            self.assertEqual(environment.action_spec(), specs.DiscreteArray(3, np.int32, "action"))
-            outputs = rollouts.run(environment, np.zeros([12, 3], np.int32))
-        np.testing.assert_array_equal(np.flatnonzero(outputs.is_first[:, 0]), [0, 4, 8, 12])
-        np.testing.assert_array_equal(outputs.discount[[3, 7, 11], 0], [0, 1, 0])
+    def _make(self, name):
+        """Creates an environment without a worker, which would load TensorFlow."""
+        task = f"testing.environments.small_py_environment:{name}"
+        return suites.config_class("tf_agents")(task=task).maker(task, rendering=False)(0)
 
-    @pytest.mark.long
+    def test_ends_of_episodes_are_mapped(self):
+        environment = self._make("make")
+        self.assertEqual(environment.action_spec().num_values, 3)
+        steps = [environment.reset(), *(environment.step(np.int32(0)) for _ in range(12))]
+        np.testing.assert_array_equal(
+            np.flatnonzero([step.first() for step in steps]), [0, 4, 8, 12]
+        )
+        self.assertEqual([steps[end].discount for end in (3, 7, 11)], [0, 1, 0])
+        self.assertTrue(all(steps[end].last() for end in (3, 7, 11)))
+
     def test_batched_environment_is_rejected(self):
         with messages.raises(ValueError, "4"):
-            with make(
-                "tf_agents", "testing.environments.small_py_environment:make_batched", num_workers=1
-            ):
-                pass
+            self._make("make_batched")
 
 
 if __name__ == "__main__":

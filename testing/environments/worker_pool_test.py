@@ -134,6 +134,7 @@ class WorkerPoolTest(parameterized.TestCase):
                 messages.assert_names(failure.reason, reason, "small_worker.py")
 
     def test_creation_has_a_time_limit(self):
+        self.enter_context(mock.patch.object(worker_pool, "_CLOSE_TIMEOUT_SECONDS", 1.0))
         with _make(1, reply_seconds=0.5, hangs_from=0) as workers:
             (failure,) = workers.call([("process",)])
         messages.assert_names(failure.reason, "environment.reply_seconds", 0.5)

@@ -9,7 +9,7 @@ import sys
 import pytest
 from absl.testing import absltest
 
-from examples import vtrace_loop
+from examples import read_replay, vtrace_loop
 from testing import commands, fakes, runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -64,16 +64,15 @@ class ExamplesTest(commands.CommandTest):
     def test_replay_is_read_into_a_table(self):
         runs.train(fakes.catch_config(), self.workdir)
         before = sorted((self.workdir / "checkpoints").rglob("*"))
-        done = _run("read_replay", str(self.workdir))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        lines = done.stdout.splitlines()
+        steps = read_replay.read(self.workdir, unrolls=200)
         self.assertEqual(
-            lines[0].split(),
+            list(steps.columns),
             ["unroll", "learner_update", "step", "action", "reward", "discount", "starts_again"],
         )
         self.assertEqual(sorted((self.workdir / "checkpoints").rglob("*")), before)
-        counts = [int(float(line.split()[1])) for line in lines[-3:]]  # of three actions
-        self.assertBetween(sum(counts), 1700, 1900)  # nine of ten of 200 unrolls' 2000 steps
+        self.assertLen(steps, 2_000)
+        self.assertEqual(set(steps.action), {0, 1, 2})
+        self.assertBetween((~steps.starts_again).sum(), 1_700, 1_900)  # Nine of ten steps.
 
 
 if __name__ == "__main__":
