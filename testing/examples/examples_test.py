@@ -25,21 +25,15 @@ def _run(module, *arguments):
 
 
 class ExamplesTest(commands.CommandTest):
-    def _mean_return_in_custom_environment(self, env_frames):
+    @pytest.mark.long
+    def test_custom_environment_is_learned(self):
         done = _run(
-            "own_environment", f"--workdir={self.workdir}", f"--config.run.env_frames={env_frames}",
+            "own_environment", f"--workdir={self.workdir}", "--config.run.env_frames=30000",
             "--config.run.evaluation_episodes=20",
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads((self.workdir / "evaluation.json").read_text())["mean_return"]
-
-    def test_custom_environment_is_trained(self):
-        self.assertBetween(self._mean_return_in_custom_environment(1_000), 0, 1)
-
-    @pytest.mark.long
-    def test_custom_environment_is_learned(self):
-        # At random below 0.5; the best return is 1.
-        self.assertGreater(self._mean_return_in_custom_environment(30_000), 0.9)
+        summary = json.loads((self.workdir / "evaluation.json").read_text())
+        self.assertGreater(summary["mean_return"], 0.9)  # At random below 0.5; the best is 1.
 
     def test_notebook_trains_and_acts(self):
         cells = json.loads((ROOT / "examples/quickstart.ipynb").read_text())["cells"]
