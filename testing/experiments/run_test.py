@@ -72,12 +72,6 @@ class RunTest(absltest.TestCase):
         with self.assertRaises(errors.UserError):
             self._run("--override=run.env_frames=1000", "--seeds=1")
 
-
-class MainTest(absltest.TestCase):
-    def test_unknown_experiment_is_rejected(self):
-        with messages.raises(errors.UserError, "--experiment", "nothing"):
-            run.main(["--experiment=nothing"])
-
     def test_override_without_a_value_is_rejected(self):
         with messages.raises(errors.UserError, "--override", "x"):
             run.main(["--experiment=pendulum", "--override=x"])
