@@ -358,7 +358,8 @@ class PyEnvironmentTest(parameterized.TestCase):
 
     def test_ends_of_episodes_are_mapped(self):
         environment = self._make("make")
-        self.assertEqual(environment.action_spec().num_values, 3)
+        action = environment.action_spec()
+        self.assertEqual((int(action.minimum), int(action.maximum)), (0, 2))
         steps = [environment.reset(), *(environment.step(np.int32(0)) for _ in range(12))]
         np.testing.assert_array_equal(
             np.flatnonzero([step.first() for step in steps]), [0, 4, 8, 12]
