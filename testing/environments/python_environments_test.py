@@ -362,10 +362,9 @@ class PyEnvironmentTest(parameterized.TestCase):
         self.assertEqual((int(action.minimum), int(action.maximum)), (0, 2))
         steps = [environment.reset(), *(environment.step(np.int32(0)) for _ in range(12))]
         np.testing.assert_array_equal(
-            np.flatnonzero([step.first() for step in steps]), [0, 4, 8, 12]
+            [int(step.step_type) for step in steps], [0, 1, 1, 2] * 3 + [0]
         )
         self.assertEqual([steps[end].discount for end in (3, 7, 11)], [0, 1, 0])
-        self.assertTrue(all(steps[end].last() for end in (3, 7, 11)))
 
     def test_batched_environment_is_rejected(self):
         with messages.raises(ValueError, "4"):

@@ -122,15 +122,9 @@ class SequencesTest(parameterized.TestCase):
         return list(found.values())
 
     @parameterized.parameters(
-        *(
-            (_config(), length)
-            for length in (1, U - 1, U, U + 1, 2 * U, 2 * U + 1, 3 * U, 5 * U + 3)
-        ),
-        *((_config(burn_in=0), length) for length in (1, U, 3 * U + 2)),
-        *(
-            (_config(sequence_length=4 * U, sequence_overlap=2 * U), n)
-            for n in (3, 5 * U, 7 * U + 1)
-        ),
+        *((_config(), length) for length in (1, U, U + 1, 2 * U, 5 * U + 3)),
+        *((_config(burn_in=0), length) for length in (1, 3 * U + 2)),
+        *((_config(sequence_length=4 * U, sequence_overlap=2 * U), n) for n in (3, 7 * U + 1)),
         (_config(sequence_overlap=0, burn_in=2 * U), 5 * U + 1),
     )
     def test_episode_is_cut_into_overlapping_sequences(self, config, length):
