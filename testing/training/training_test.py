@@ -127,19 +127,19 @@ class TrainingTest(parameterized.TestCase):
     def test_alternating_scheme_has_its_replay_ratio(self):
         config = fakes.catch_config(
             replay={"scheme": "alternating", "replay_ratio": 2.0, "batch_size": 2},
-            run={"env_frames": 8_000, "seed": 3, "metrics_seconds": 1e6},
+            run={"env_frames": 16_000, "seed": 3, "metrics_seconds": 1e6},
         )
         run = runs.train(config, self._workdir)
-        self.assertEqual(run.env_frames, 8_000)
-        online = 8_000 // (2 * 10)  # frames over those of two unrolls
-        # The run ends with its last frames, without what would have followed them.
+        self.assertEqual(run.env_frames, 16_000)
+        online = 16_000 // (2 * 10)  # frames over those of two unrolls
+        # The run ends with its last frames, without the replayed updates after them.
         counts = np.random.default_rng((3, 0)).poisson(2.0, online - 1)
         self.assertEqual(int(run.counters.learner_updates), online + counts.sum())
         self.assertAlmostEqual(counts.mean(), 2.0, delta=5 * (2 / online) ** 0.5)
         # Each logged step averages over four online updates and the replayed updates between them.
         # The mean of a metric includes only updates that have this metric.
         rows = tensorboard.read_rows(self._workdir / "tensorboard")
-        self.assertLen(rows, 100)
+        self.assertLen(rows, 200)
         replayed = "policy/kl_own", "trust_region/accepted_replay_fraction", "replay/age_updates"
         for row in rows.values():
             for name in ("policy/kl_online", "replay/policy_lag_updates", *replayed):
