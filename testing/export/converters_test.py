@@ -24,8 +24,8 @@ class TFLiteTest(format_case.FormatCase):
     def test_actions_and_states_are_the_agents(self, kind):
         self.check_actions_and_states(kind)
 
-    @pytest.mark.long
     @parameterized.parameters("vectors", "deep", "reactor")
+    @pytest.mark.long
     def test_actions_and_states_of_others_are_the_agents(self, kind):
         self.check_actions_and_states(kind)
 

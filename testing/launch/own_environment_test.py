@@ -143,8 +143,8 @@ class OwnEnvironmentTest(commands.CommandTest):
         )
         self.assertEqual(made.read_text(), "made\n" * 2)
 
-    @pytest.mark.long
     @parameterized.parameters(0, 1)
+    @pytest.mark.long
     def test_environment_reaches_a_server_of_the_host(self, actors):
         """Also after a restart of the worker, and in the evaluation."""
         with StepServer(exit_at=100) as server:

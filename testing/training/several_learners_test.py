@@ -122,8 +122,8 @@ class DevicesTest(parameterized.TestCase):
         check_equal(_one(case), several, slice(None))
         self.assertEqual(several["copies_differ"], [])
 
-    @pytest.mark.long
     @parameterized.parameters("clipped", "reactor")
+    @pytest.mark.long
     def test_other_updates_equal_those_of_one_learner(self, case):
         several = _devices("clipped", "reactor")[case]
         check_equal(_one(case), several, slice(None))

@@ -77,7 +77,6 @@ class TrainingTest(parameterized.TestCase):
         self._check_learns(config, 0.8)
         self._check_metrics(LASER_METRICS)
 
-    @pytest.mark.long
     @parameterized.named_parameters(
         (
             "impala",
@@ -98,6 +97,7 @@ class TrainingTest(parameterized.TestCase):
         ),
         ("acer", 0.7, fakes.acer_catch_config(run={"env_frames": 30_000})),
     )
+    @pytest.mark.long
     def test_other_agents_learn_catch(self, min_return, config):
         self._check_learns(config, min_return)
 
