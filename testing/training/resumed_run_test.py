@@ -163,7 +163,7 @@ class ResumedRunTest(absltest.TestCase):
 
     def test_contextual_replay_is_restored(self):
         config = fakes.r2d2_catch_config(
-            run={"env_frames": 2_000, "metrics_seconds": 1e-3}, replay={"scheme": "contextual"}
+            run={"env_frames": 2_000, "metrics_seconds": 0.05}, replay={"scheme": "contextual"}
         )
         first = runs.train(config, self._workdir)
         values = fakes.config_values(config)

@@ -127,25 +127,32 @@ class TrainingTest(parameterized.TestCase):
     def test_alternating_scheme_has_its_replay_ratio(self):
         config = fakes.catch_config(
             replay={"scheme": "alternating", "replay_ratio": 2.0, "batch_size": 2},
-            run={"env_frames": 16_000, "seed": 3, "metrics_seconds": 1e6},
+            run={"env_frames": 8_000, "seed": 3, "metrics_seconds": 1e6},
         )
         run = runs.train(config, self._workdir)
-        self.assertEqual(run.env_frames, 16_000)
-        online = 16_000 // (2 * 10)  # frames over those of two unrolls
+        self.assertEqual(run.env_frames, 8_000)
+        online = 8_000 // (2 * 10)  # frames over those of two unrolls
         # The run ends with its last frames, without the replayed updates after them.
         counts = np.random.default_rng((3, 0)).poisson(2.0, online - 1)
         self.assertEqual(int(run.counters.learner_updates), online + counts.sum())
         self.assertAlmostEqual(counts.mean(), 2.0, delta=5 * (2 / online) ** 0.5)
-        # Each logged step averages over four online updates and the replayed updates between them.
+        # Each logged step averages over two online updates and the replayed updates between them.
         # The mean of a metric includes only updates that have this metric.
         rows = tensorboard.read_rows(self._workdir / "tensorboard")
         self.assertLen(rows, 200)
-        replayed = "policy/kl_own", "trust_region/accepted_replay_fraction", "replay/age_updates"
         for row in rows.values():
-            for name in ("policy/kl_online", "replay/policy_lag_updates", *replayed):
+            for name in ("policy/kl_online", "replay/policy_lag_updates"):
                 self.assertTrue(np.isfinite(row[name]), name)
+        for name in (
+            "policy/kl_own",
+            "trust_region/accepted_replay_fraction",
+            "replay/age_updates",
+        ):
+            values = [row[name] for row in rows.values() if name in row]
+            self.assertGreater(len(values), 180)  # exp(-4) of the rows have no replayed update.
+            self.assertTrue(np.isfinite(values).all(), name)
         steps = np.mean([row["learner/new_steps"] for row in rows.values()])
-        self.assertAlmostEqual(steps, 20 / 3, delta=1)
+        self.assertAlmostEqual(steps, 7.5, delta=1)  # The mean of 2 * 20 / (2 + Poisson(4)).
 
     def test_r2d2_writes_priorities_of_the_sampled_items(self):
         sequences = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}

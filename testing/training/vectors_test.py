@@ -27,6 +27,7 @@ class VectorsTest(parameterized.TestCase):
         config.run.env_frames = 20_000
         self.assertGreater(_mean_return(config), 40)  # at random: 22
 
+    @pytest.mark.long
     def test_laser_learns_continuous_actions(self):
         config = laser.get_config("control")
         config.environment.suite = "dm_env"
