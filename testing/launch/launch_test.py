@@ -37,7 +37,7 @@ class LaunchTest(commands.CommandTest):
         self.assert_rejected(("native.log",), "train", *CATCH, self._flag)
 
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
-        flags = (*CATCH, "--config.run.env_frames=4000", "--config.run.evaluation_episodes=4")
+        flags = (*CATCH, "--config.run.env_frames=8000", "--config.run.evaluation_episodes=4")
         process = commands.start("train", *flags, self._flag)
         self.assertIn("frames", process.stdout.readline())
         process.send_signal(signal.SIGINT)
@@ -53,7 +53,7 @@ class LaunchTest(commands.CommandTest):
         self.assertNotIn("reverb", output + errors)  # The output of C++ libraries is diverted.
         summary = self._summary()
         self.assertEqual(summary["episodes"], 4)
-        self.assertGreaterEqual(summary["env_frames"], 4_000)
+        self.assertGreaterEqual(summary["env_frames"], 8_000)
 
         # The configuration of the run is in its directory.
         other = ("agent.discount", 0.99, 0.9), "train", "--config.agent.discount=0.9", self._flag
@@ -85,13 +85,13 @@ class LaunchTest(commands.CommandTest):
         self.assertEqual(episodes, [4, 7])
 
     def _check_more_frames_on_a_schedule_require_extend(self, *flags: str) -> None:
-        longer = ("train", *flags, self._flag, "--config.run.env_frames=5000")
-        named = "run.env_frames", 4_000, 5_000, "--extend"
+        longer = ("train", *flags, self._flag, "--config.run.env_frames=9000")
+        named = "run.env_frames", 8_000, 9_000, "--extend"
         self.assert_rejected(named, *longer)
         self.succeed(*longer, "--extend")
         noted = json.loads((self.workdir / "config.json").read_text())
-        self.assertEqual(noted["extended_from_env_frames"], [4_000])
-        self.assertGreaterEqual(self._summary()["env_frames"], 5_000)
+        self.assertEqual(noted["extended_from_env_frames"], [8_000])
+        self.assertGreaterEqual(self._summary()["env_frames"], 9_000)
 
     @pytest.mark.long
     def test_more_frames_continue_and_are_evaluated(self):
