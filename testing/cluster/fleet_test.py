@@ -32,8 +32,8 @@ def _run_specs() -> list[role.RoleSpec]:
     return run_work.RunWork(config, spec, None, mock.Mock()).role_specs
 
 
-class _Job(fleet.Work):
-    """A job that ends when it is told to."""
+class _Work(fleet.Work):
+    """Work that ends when `is_over` is set."""
 
     is_over = False
 
@@ -74,8 +74,8 @@ class FleetTest(parameterized.TestCase):
         return supervised
 
     def _make(self, **cluster: object) -> fleet.Fleet:
-        job = _Job(_run_specs(), contextlib.nullcontext())
-        return fleet.Fleet(job, self._folder, cluster_config.ClusterConfig(**cluster))
+        work = _Work(_run_specs(), contextlib.nullcontext())
+        return fleet.Fleet(work, self._folder, cluster_config.ClusterConfig(**cluster))
 
     def _run(self, running: fleet.Fleet) -> None:
         """Runs until the first check has ended."""
@@ -83,12 +83,12 @@ class FleetTest(parameterized.TestCase):
         running.run(self._interrupted)
 
     def test_roles_of_a_run_and_their_resources(self):
-        job = _Job(_run_specs(), contextlib.nullcontext())
+        work = _Work(_run_specs(), contextlib.nullcontext())
         self.assertCountEqual(
-            [spec.name for spec in job.role_specs],
+            [spec.name for spec in work.role_specs],
             ["replay", "learner", "learner_1", "actor_00", "actor_01", "evaluator"],
         )
-        self.assertEqual(job.requested_resources, (6.0, 6.0))
+        self.assertEqual(work.requested_resources, (6.0, 6.0))
 
     def test_stop_kills_the_evaluator_and_ends_with_replay(self):
         running = self._make()
@@ -172,7 +172,7 @@ class FleetTest(parameterized.TestCase):
         self.assertLess(self._now, 1.0)
 
 
-class SweepJobTest(parameterized.TestCase):
+class SweepWorkTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))

@@ -92,7 +92,7 @@ class DocumentedConfigTest(absltest.TestCase):
         with rollouts.make(
             "dm_env", "bsuite:load_from_id", arguments=arguments, num_workers=1
         ) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 30))
+            rows = rollouts.run(environment, rollouts.random_actions(environment, 30))
         self.assertEqual(rows.observation.shape[2:], (50,))
         self.assertEqual(set(np.unique(rows.reward)), {-1.0, 0.0, 1.0})
 
