@@ -149,7 +149,7 @@ class WrongComponentsTest(parameterized.TestCase):
         ("agent.torso", "wrong_code:Images", "[2, 10, 5, 1]"),
     )
     def test_wrong_component_is_rejected_and_nothing_written(self, key, path, *named):
-        with messages.raises(errors.ConfigError, key.partition(".")[2], *named):
+        with messages.raises(errors.ConfigError, key.partition(".")[0], *named):
             laser_tf.train(_config({key: path}), self._workdir)
         self.assertFalse(self._workdir.exists())
 
