@@ -13,6 +13,7 @@ import dm_env
 from laser_tf import config_checks, config_values, errors
 from laser_tf.environments import (
     environment_config,
+    environment_worker,
     pickled_functions,
     python_environments,
     user_modules,
@@ -31,6 +32,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker restarts
 
+    worker_class: ClassVar[type[environment_worker.Worker]] = environment_worker.Worker
     engine_repeats_actions: ClassVar[bool] = False  # A step takes `action_repeat` frames.
     package: ClassVar[str] = ""  # Package that workers import.
     missing_package: ClassVar[str] = ""  # Message if it is not installed.

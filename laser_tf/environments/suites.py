@@ -24,6 +24,7 @@ _SUITES = {
     "dmlab": "dmlab:DMLabConfig",
     "dm_control": "dm_control_suite:DmControlConfig",
     "gymnasium": "gymnasium_suite:GymnasiumConfig",
+    "gymnasium_vector": "vector_suite:VectorConfig",
     "dm_env": "function_suites:DmEnvConfig",
     "tf_agents": "function_suites:TFAgentsConfig",
 }
