@@ -19,7 +19,7 @@ import tree
 from absl import flags
 from rich import console
 
-from laser_tf import observations
+from laser_tf import errors, observations
 from laser_tf.environments import environment_check, environment_config, suites
 from laser_tf.networks import trunk_config
 from launch import command_line
@@ -73,7 +73,7 @@ def _add_torso_warnings(report: environment_check.CheckReport) -> None:
         if observations.is_image(leaf):
             try:
                 trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
-            except ValueError as error:
+            except errors.ConfigError as error:
                 report.add("warning", str(error))
 
 

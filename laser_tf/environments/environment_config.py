@@ -35,7 +35,7 @@ class EnvironmentConfig(abc.ABC):
         config_checks.check_types(self)
         try:
             tasks = self.tasks
-        except ValueError as error:
+        except errors.ConfigError as error:
             raise errors.ConfigError(f"task is {self.task!r}: {error}") from None
         if len(set(tasks)) < len(tasks):
             raise errors.ConfigError(f"task must name each task once, got {self.task!r}.")

@@ -169,6 +169,7 @@ class Learner(tf.Module):
 
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         unroll = stored_unroll.unpack(batch, self._member_index)
+        self.agent.observe(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients, loss, metrics = joint_batch.all_reduce_sum(

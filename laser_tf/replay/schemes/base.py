@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import tree
 
-from laser_tf import config_checks, errors, observations
+from laser_tf import config_checks, errors, observations, user_code
 from laser_tf.replay import server_address
 
 if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are loaded.
@@ -83,7 +83,7 @@ class ReplayScheme(abc.ABC):
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the priorities that the agent's loss returns
 
-    scheme: str = ""  # name of the replay scheme, which decides the other keys
+    scheme: str = ""  # name of the replay scheme, or my_module:MyScheme; decides the other keys
     unroll_length: int = 20  # agent steps; length of a stored unroll
     frame_stack: int = 4  # frames; K, in an observation
     batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
@@ -92,7 +92,8 @@ class ReplayScheme(abc.ABC):
 
     def __post_init__(self):
         config_checks.check_types(self)
-        config_checks.check_choice(self, "scheme", (type(self).scheme,))
+        if not user_code.is_path(self.scheme):
+            config_checks.check_choice(self, "scheme", (type(self).scheme,))
         for name in ("unroll_length", "frame_stack", "batch_size"):
             config_checks.check_range(self, name, 1)
         config_checks.check_range(
