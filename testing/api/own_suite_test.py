@@ -24,7 +24,7 @@ def _config(**environment):
     values = {"environment.suite": SUITE, "environment.task": "short", "environment.num_envs": 4}
     values |= {f"environment.{key}": value for key, value in environment.items()}
     return laser_tf.load_config(
-        "laser:gymnasium", values | {"run.env_frames": 2_000, "run.evaluation_episodes": 0}
+        "laser:gymnasium", values | {"run.env_frames": 600, "run.evaluation_episodes": 0}
     )
 
 
