@@ -1,4 +1,4 @@
-"""EnvPool, which `make test-extras` installs; `make test` has gymnasium's own vector environments."""
+"""EnvPool, which `make test-extras` installs; `make test` has vector environments of gymnasium."""
 
 import contextlib
 import re
