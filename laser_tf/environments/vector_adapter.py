@@ -180,7 +180,7 @@ def _check_space(engine: gymnasium_vector.VectorEnv, name: str) -> None:
 
 
 def _info_at(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """Returns the action mask in the infos of one environment, if there is one."""
+    """Returns the info of one environment, of which only the action mask is used."""
     if _MASK not in infos or not infos.get(f"_{_MASK}", {index: True})[index]:
         return {}
     return {_MASK: infos[_MASK][index]}
