@@ -38,6 +38,7 @@ class VectorConfig(function_suites.FunctionConfig):
 
     worker_class: ClassVar[type[environment_worker.Worker]] = vector_worker.VectorWorker
     engine_repeats_actions: ClassVar[bool] = True
+    user_creates_batch: ClassVar[bool] = True
 
     @property
     def max_step_seconds(self) -> float:

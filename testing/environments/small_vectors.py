@@ -55,6 +55,23 @@ def make():
     return make_corridors(2)
 
 
+def make_always_one(num_envs):
+    return make_corridors(1)
+
+
+class Sized(small_environments.Corridor):
+    def __init__(self, size):
+        super().__init__()
+        self.observation_space = gymnasium.spaces.Box(-1, 1, [size], np.float32)
+
+    def _show(self):
+        return np.zeros(self.observation_space.shape, np.float32)
+
+
+def make_sized(num_envs):
+    return vector.SyncVectorEnv([functools.partial(Sized, num_envs)] * num_envs)
+
+
 def make_single(num_envs):
     return small_environments.Corridor()
 

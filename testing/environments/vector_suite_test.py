@@ -103,6 +103,12 @@ class VectorTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, *named):
             vector_suite.create(f"{VECTORS}:{name}", "", arguments, action_repeat, 3, 0)
 
+    @parameterized.parameters(("make_always_one", 3, 1), ("make_sized", "[3]", "[1]"))
+    def test_batch_unlike_one_environment_is_rejected_before_a_run(self, name, *named):
+        config = vector_suite.VectorConfig(task=f"{VECTORS}:{name}", num_envs=3)
+        with messages.raises(errors.ConfigError, name, "num_envs=3", *named):
+            factory.environment_spec(config)
+
     def test_function_in_memory_is_recognised_by_its_parameter(self):
         def make_carts(num_envs, action_repeat, length):
             assert action_repeat == 2
