@@ -32,8 +32,7 @@ class VectorConfig(function_suites.FunctionConfig):
     """
 
     suite: str = "gymnasium_vector"
-    # processes; each steps a vector environment with its share of num_envs; 0: as many as cores
-    num_workers: int = 1
+    num_workers: int = 1  # processes; each steps its share of num_envs; 0: as many as cores
     action_repeat: int = 1  # env frames; an agent step; the function gets it
 
     worker_class: ClassVar[type[environment_worker.Worker]] = vector_worker.VectorWorker
