@@ -72,8 +72,6 @@ def configure(
     if config.suite == _VECTOR or not user_modules.has_parameter(function, "num_envs"):
         return dataclasses.replace(config, **values)
     kept = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    if not config.num_workers:  # The defaults of the suites differ.
-        del kept["num_workers"]
     return suites.config_class(_VECTOR)(**{**kept, "suite": _VECTOR, **values})
 
 

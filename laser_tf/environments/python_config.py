@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -41,6 +42,11 @@ class WorkerConfig(environment_config.EnvironmentConfig):
         super().__post_init__()
         config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
         config_checks.check_range(self, "reply_seconds", maximum=_MAX_REPLY_SECONDS, above=0)
+
+    @property
+    def worker_count(self) -> int:
+        """Returns the max number of worker processes."""
+        return self.num_workers or len(os.sched_getaffinity(0))
 
     @property
     def max_step_seconds(self) -> float:

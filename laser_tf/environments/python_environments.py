@@ -44,7 +44,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         Raises:
           ValueError: If an environment cannot be created, or its specs have no canonical form.
         """
-        num_workers = min(config.num_workers or len(os.sched_getaffinity(0)), num_envs)
+        num_workers = min(config.worker_count, num_envs)
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # For each worker.
         self._name = task
         self._files = [os.memfd_create("laser_tf_steps") for _ in self._parts]

@@ -32,12 +32,17 @@ class VectorConfig(function_suites.FunctionConfig):
     """
 
     suite: str = "gymnasium_vector"
-    num_workers: int = 1  # processes; each steps its share of num_envs; 0: as many as cores
+    num_workers: int = 0  # processes; each steps its share of num_envs; 0: one
     action_repeat: int = 1  # env frames; an agent step; the function gets it
 
     worker_class: ClassVar[type[environment_worker.Worker]] = vector_worker.VectorWorker
     engine_repeats_actions: ClassVar[bool] = True
     user_creates_batch: ClassVar[bool] = True
+
+    @property
+    def worker_count(self) -> int:
+        """See `WorkerConfig`; a vector environment has its own threads or processes."""
+        return self.num_workers or 1
 
     @property
     def max_step_seconds(self) -> float:

@@ -118,7 +118,7 @@ class VectorTest(parameterized.TestCase):
                                                  arguments={"length": 2})  # fmt: skip
         config = pickled_functions.configure(config, make_carts)
         self.assertEqual((config.suite, config.num_envs, config.num_workers),
-                         ("gymnasium_vector", 3, 1))  # fmt: skip
+                         ("gymnasium_vector", 3, 0))  # fmt: skip
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
             rows = rollouts.play(environment, np.zeros([3, 3], np.int32))
         np.testing.assert_array_equal(rows.is_first[:, 0], [True, False, False, True])
