@@ -7,7 +7,7 @@ suite outside this package is named by its path "module:Class", see docs/extendi
 import importlib
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from laser_tf import config_values, errors, user_code
 
@@ -38,7 +38,8 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
     if user_code.is_path(suite):
         from laser_tf.environments import environment_config  # It imports this module.
 
-        return user_code.load_class("suite", suite, environment_config.EnvironmentConfig)
+        base: Any = environment_config.EnvironmentConfig  # mypy: it is abstract.
+        return user_code.load_class("suite", suite, base)
     check_name("suite", suite, SUITES)
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)
