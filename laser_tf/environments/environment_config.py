@@ -30,6 +30,7 @@ class EnvironmentConfig(abc.ABC):
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
     example_task: ClassVar[str] = ""  # Shown for an unknown task; "" shows all.
     tasks_share_specs: ClassVar[bool] = False  # One agent can learn "all".
+    user_creates_batch: ClassVar[bool] = False  # Its specs can depend on `num_envs`.
 
     def __post_init__(self):
         config_checks.check_types(self)

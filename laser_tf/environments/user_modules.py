@@ -1,6 +1,5 @@
 """Trust in code of users, and calls of their functions, in worker processes only."""
 
-import contextlib
 import inspect
 import pathlib
 from collections.abc import Callable, Collection
@@ -38,6 +37,14 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
 def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
     """Calls the function of a path "module:name", with `seed` if it has such a parameter.
 
+    For the errors see `load_function`.
+    """
+    return call_function(load_function(path), arguments, seed)
+
+
+def load_function(path: str) -> Callable[..., Any]:
+    """Returns the function of a path "module:name".
+
     Raises:
       ConfigError: If the function does not exist or is not callable.
     """
@@ -47,12 +54,19 @@ def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
         raise faults.UnsupportedSpaceError(
             f"{path} is a {type(function).__name__}: name a function that returns an environment"
         )
-    return call_function(function, arguments, seed)
+    return function
 
 
 def call_function(function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Any:
     """Calls a function, with `seed` if it has such a parameter."""
-    with contextlib.suppress(TypeError, ValueError):  # A C extension has no signature.
-        if "seed" in inspect.signature(function).parameters:
-            arguments = {"seed": seed, **arguments}
+    if has_parameter(function, "seed"):
+        arguments = {"seed": seed, **arguments}
     return function(**arguments)
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Returns whether a function has a parameter; False for a C extension without signature."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

@@ -40,7 +40,7 @@ class DocumentedConfigTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        config, wrapped = _blocks("python")
+        config, wrapped, _ = _blocks("python")
         (self._folder / "my_config.py").write_text(config)
         (self._folder / "wrapped.py").write_text(wrapped)
 
