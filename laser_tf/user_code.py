@@ -1,16 +1,13 @@
 """Finds code of users by its path "module:name", in installed modules or in the current folder."""
 
 import importlib
-import inspect
 import operator
 import pathlib
 import re
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from laser_tf import config_values, errors
-
-T = TypeVar("T")
 
 _PATH = re.compile(r"([\w.]+):([\w.]+)")
 
@@ -56,7 +53,7 @@ def load_attribute(module_name: str, name: str, example: str) -> Any:
         raise errors.ConfigError(f"there is no name in {module_name} {name!r}: {hint}") from None
 
 
-def load_class(key: str, path: str, base: type[T]) -> type[T]:
+def load_class(key: str, path: str, base: type) -> Any:
     """Returns the class of a path "module:Class".
 
     Args:
@@ -85,10 +82,9 @@ def load_class(key: str, path: str, base: type[T]) -> type[T]:
             f"{key} must name a subclass of {required}, got {path!r}, a {kind}. Derive the class "
             "from it."
         )
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
+    if missing := getattr(found, "__abstractmethods__", ()):
         raise errors.ConfigError(
             f"{key} must name a class with all methods of {required}, got {path!r}. Define "
-            f"{missing}."
+            f"{', '.join(sorted(missing))}."
         )
     return found

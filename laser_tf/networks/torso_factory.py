@@ -36,8 +36,9 @@ def make(
     _check_parameters(name, torso_class.__init__, None, **arguments)
     torso = torso_class(**arguments)
     _check_parameters(name, torso, None)
-    features = torso(tf.zeros([2, *image.shape], image.dtype))
-    shape, found = getattr(features, "shape", ()), getattr(features, "dtype", None)
+    features: Any = torso(tf.zeros([2, *image.shape], image.dtype))
+    shape: Any = getattr(features, "shape", ())
+    found = getattr(features, "dtype", None)
     if len(shape) != 2 or shape[0] != 2 or not getattr(found, "is_floating", False):
         raise errors.ConfigError(
             f"agent.torso must map images [N, H, W, C] to features [N, F] of floats, got {name!r}, "

@@ -105,13 +105,10 @@ class TrustConfigTest(commands.CommandTest):
         self.assert_rejected(("--trust_config",), module, *flags, forked=True)
         self.assertFalse(self._marker.exists())
 
-    def test_agent_is_imported_only_if_it_is_named(self):
+    def test_resume_rejects_an_agent_before_its_import(self):
         agent = self._name_module("agent.name")
         self.assert_rejected((agent,), "train", f"--workdir={self._run}", forked=True)
         self.assertFalse(self._marker.exists())
-        flags = f"--workdir={self._run}", f"--config.agent.name={agent}"
-        self.assert_rejected(("agent", agent), "train", *flags, forked=True)  # It has no class.
-        self.assertTrue(self._marker.exists())
 
     def test_resume_trusts_a_task_of_the_command_line(self):
         task = f"--config.environment.task={TASK}"
