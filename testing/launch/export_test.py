@@ -29,7 +29,7 @@ from testing.export import policies
 
 TRAINED = (
     "--config=configs/laser.py:catch",
-    "--config.run.env_frames=25000",
+    "--config.run.env_frames=40000",
     "--config.run.evaluation_episodes=0",
 )
 FINE_TUNED = (
@@ -85,7 +85,7 @@ class ExportTest(commands.CommandTest):
         self.assertEqual(about["action"]["maximum"], "2")
         page = (self.output / "README.md").read_text()
         self.assertIn("| observation | uint8 [batch, 10, 5, 1] | image", page)
-        self.assertGreaterEqual(about["trained_env_frames"], 25_000)
+        self.assertGreaterEqual(about["trained_env_frames"], 40_000)
 
     def test_program_of_the_policy_runs_episodes(self):
         program = runpy.run_path(str(self.output / "act.py"))

@@ -61,7 +61,6 @@ class LaunchTest(commands.CommandTest):
         _, errors = self.succeed("train", self._flag)
         self.assertIn("Skipped training", errors)
         self._check_evaluations()
-        self._check_more_frames_on_a_schedule_require_extend(*flags)
 
     def _check_evaluations(self) -> None:
         evaluate = "evaluate", self._flag, "--episodes=7"
@@ -84,7 +83,10 @@ class LaunchTest(commands.CommandTest):
         episodes = [json.loads(path.read_text())["episodes"] for path in files]
         self.assertEqual(episodes, [4, 7])
 
-    def _check_more_frames_on_a_schedule_require_extend(self, *flags: str) -> None:
+    @pytest.mark.long
+    def test_more_frames_on_a_schedule_require_extend(self):
+        flags = (*CATCH, "--config.run.evaluation_episodes=4")
+        self.succeed("train", *flags, self._flag, "--config.run.env_frames=8000")
         longer = ("train", *flags, self._flag, "--config.run.env_frames=9000")
         named = "run.env_frames", 8_000, 9_000, "--extend"
         self.assert_rejected(named, *longer)

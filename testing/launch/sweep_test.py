@@ -130,10 +130,9 @@ class SweepTest(commands.CommandTest):
         self.assertEqual({row["member"] for row in rows}, set(MEMBERS))
         self.assertGreaterEqual(len(rows), 2 * 9)
 
-    def test_failed_member_does_not_stop_the_others(self):
-        self.workdir.mkdir(parents=True)
-        (self.workdir / "member_01").write_text("where its folder should be")
-        code, output, errors = commands.run(
+    def _run_two_members(self) -> tuple[int, str, str]:
+        """Returns exit status, output and errors of a short sweep of `MEMBERS`."""
+        return commands.run(
             "sweep",
             CATCH,
             "--grid=learner.learning_rate=0.0005,0.002",
@@ -143,6 +142,19 @@ class SweepTest(commands.CommandTest):
             f"--workdir={self.workdir}",
             seconds=600.0,
         )
+
+    def test_all_members_are_trained(self):
+        code, output, errors = self._run_two_members()
+        self.assertEqual(code, 0, errors)
+        for name in MEMBERS:
+            self.assertRegex(output, f"{name}: frames 1,.* finished")
+        self.assertTrue((self.workdir / "finished").exists())
+
+    @pytest.mark.long
+    def test_failed_member_does_not_stop_the_others(self):
+        self.workdir.mkdir(parents=True)
+        (self.workdir / "member_01").write_text("where its folder should be")
+        code, output, errors = self._run_two_members()
         self.assertEqual(code, 1, errors)
         messages.assert_names(errors, "member_01", 4)
         self.assertStartsWith(errors.splitlines()[-1], "error: ")
