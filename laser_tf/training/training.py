@@ -243,7 +243,7 @@ class Training:
         for row in self._episodes.resume(frames):
             # Earlier episodes belong to weights that another member's weights have replaced.
             if row.env_frames > replaced_at_frames:
-                self.returns.add(row)
+                self.returns.add(row, is_new=False)
         evaluations_.resume(frames)
 
     def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
