@@ -12,14 +12,14 @@ from testing import fakes, runs
 
 
 class SerialTest(absltest.TestCase):
-    def _train(self, seed: int) -> tuple[str, list[np.ndarray]]:
+    def _train(self) -> tuple[str, list[np.ndarray]]:
         """Returns the episodes and the final variables of a run of 30 updates."""
         # An actor's unrolls are no multiple of a batch.
         config = fakes.catch_config(
             agent={"trust_region": "none"},
             environment={"num_envs": 6},
             replay={"scheme": "online", "batch_size": 4},
-            run={"env_frames": 1_200, "seed": seed, "serial": True},
+            run={"env_frames": 1_200, "serial": True},
         )
         workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
         run = runs.train(config, workdir)
@@ -27,12 +27,11 @@ class SerialTest(absltest.TestCase):
         return (workdir / episode_log.FILE).read_text(), variables
 
     def test_equal_seeds_give_equal_runs(self):
-        (first, variables), (second, same), (third, _) = map(self._train, (1, 1, 2))
+        (first, variables), (second, same) = self._train(), self._train()
         self.assertEqual(first, second)
         self.assertGreater(first.count("\n"), 50)
         for one, other in zip(variables, same, strict=True):
             np.testing.assert_array_equal(one, other)
-        self.assertNotEqual(first, third)
 
 
 if __name__ == "__main__":
