@@ -37,8 +37,9 @@ class EpisodeReturns:
 
     def clear(self) -> None:
         """Removes all episodes."""
-        for episodes in (*self._episodes.values(), *self._new.values()):
+        for task, episodes in self._episodes.items():
             episodes.clear()
+            self._new[task].clear()
 
     def mean_return(self) -> float:
         """Returns the mean over tasks of the mean over episodes, NaN before the first episode."""
