@@ -82,10 +82,6 @@ class MemberRole(learner_role.TrainingRole):
     def _open_workdir(self) -> None:
         sweep = self._context.workdir
         self._context.check_workdir(run_directory.SWEEP_FILE)
-        if self._hparams_columns and not any((sweep / "tensorboard").glob("events*")):
-            tensorboard.MetricsWriter(sweep / "tensorboard").write_sweep_columns(
-                self._hparams_columns
-            )
         # An earlier process of this member, which Ray has lost, may still hold the lock.
         self._context.status = run_state.Status.WAITING_FOR_LOCK
         run_directory.open_workdir(
@@ -97,6 +93,9 @@ class MemberRole(learner_role.TrainingRole):
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
             extend=True,  # `open_sweep` has checked whether the budget may grow.
         )
+        if self._hparams_columns:
+            writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
+            writer.write_sweep_columns(self._hparams_columns)
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:
         """Returns the answer of the coordinator; raises the errors of the method."""

@@ -48,7 +48,9 @@ class RemoteActing:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._keep_exchanging, name="actors", daemon=True)
         self._thread.start()
-        context.status = run_state.Status.RUNNING
+        # Until the first update; see `learner_role.TrainingRole`.
+        context.status = run_state.Status.WAITING
+        context.detail = "waiting for the first batch"
 
     def _keep_exchanging(self) -> None:
         while not self._closed.is_set():

@@ -117,7 +117,7 @@ def wait_for_replay(
     context.detail = f"waiting for the replay server at {replay.address}"
     if not replay.wait(context.stop_requested.is_set):
         raise errors.StoppedError
-    context.detail = ""
+    context.status, context.detail = run_state.Status.STARTING, ""
     return replay
 
 

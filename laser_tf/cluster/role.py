@@ -109,6 +109,7 @@ class RoleContext:
         self.status = run_state.Status.WAITING_FOR_LOCK
         # In the run's directory, whose own lock the driver holds.
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
+        self.status = run_state.Status.STARTING
 
     @property
     def fault_directory(self) -> pathlib.Path | None:

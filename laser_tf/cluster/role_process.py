@@ -65,7 +65,9 @@ class RoleProcess:
         try:
             self._check_versions()
             module, name = self._spec.role_class.split(":")
+            self._context.detail = "loading TensorFlow"
             role_class = getattr(importlib.import_module(module), name)
+            self._context.detail = ""
             self._role = role_class(self._context, **self._spec.arguments)
             return self._role.run()
         except errors.StoppedError:

@@ -46,17 +46,20 @@ class RunWork(fleet.Work):
         return roles[_LEARNER].is_done
 
     def update(self, roles: fleet.SupervisedRoles, heartbeats: fleet.Heartbeats) -> None:
-        """Shows the learner's progress."""
-        if _LEARNER not in heartbeats:
-            return
+        """Shows the learner's progress; before the first update, what each role does."""
+        learner = heartbeats.get(_LEARNER)
         numbers: dict[str, Any] = {
             name.removeprefix(PROGRESS): value
-            for name, value in heartbeats[_LEARNER].metrics.items()
+            for name, value in (learner.metrics.items() if learner else ())
             if name.startswith(PROGRESS)
         }
         if numbers:
             numbers["env_frames"] = int(numbers["env_frames"])
             self.display.update(progress.Progress(**numbers))
+        else:
+            self.display.update_start(
+                {name: made.activity(heartbeats.get(name)) for name, made in roles.items()}
+            )
 
 
 def replay_spec(

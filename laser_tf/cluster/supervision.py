@@ -104,6 +104,13 @@ class SupervisedRole:
             return run_state.Status.STARTING
         return heartbeat.status
 
+    def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
+        """Returns what the role does, in words: its status, or what it does before it runs."""
+        status = self.status(heartbeat)
+        if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
+            return heartbeat.detail or status.value
+        return status.value
+
     def check(self, heartbeat: run_state.Heartbeat | None) -> None:
         """Schedules a restart if the work ended before it was complete; kills a process that hangs.
 

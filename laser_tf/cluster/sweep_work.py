@@ -109,7 +109,7 @@ class SweepWork(fleet.Work):
 
 
 def _describe(member: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
-    state = member.status(heartbeat).value
+    state = member.activity(heartbeat)
     is_restarted = member.restarts and not member.is_terminal
     return f"{state}, {member.restarts} restarts" if is_restarted else state
 

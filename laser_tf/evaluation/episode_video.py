@@ -63,7 +63,7 @@ def write_medians(
             logging.warning("No video: %s", errors.one_line(error))
             continue
         paths.append(str(path))
-        writer = tensorboard.MetricsWriter(workdir / "tensorboard/evaluation")
+        writer = tensorboard.MetricsWriter(workdir / "tensorboard")
         writer.write_video(env_frames, f"{tag}{suffix}/median_episode", gif)
     return paths
 

@@ -70,7 +70,9 @@ def write(summary: Mapping[str, Any], *paths: pathlib.Path) -> None:
 def has_standard_evaluation(
     workdir: pathlib.Path, env_frames: int, history_length: int = 0, episodes: int | None = None
 ) -> bool:
-    """Returns whether the newest result samples actions in the run's own environments.
+    """Returns whether the newest result is of the newest weights in the run's own environments.
+
+    Its actions are sampled.
 
     Args:
       workdir: Run directory.
@@ -86,6 +88,18 @@ def has_standard_evaluation(
             and episodes in (None, protocol["episodes_per_task"])
             and protocol["action_selection"] != "greedy"
             and "changed_environment" not in protocol
+            and "weights" not in protocol
         )
     except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
         return False
+
+
+def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
+    """Returns task -> returns of the evaluation of a finished run; {} without that evaluation.
+
+    For the arguments see `has_standard_evaluation`.
+    """
+    if not has_standard_evaluation(workdir, env_frames):
+        return {}
+    tasks = json.loads(result_file(workdir).read_text()).get("tasks", {})
+    return {task: of_task["returns"] for task, of_task in tasks.items()}

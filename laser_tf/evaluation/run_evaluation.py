@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, factory, user_modules
 from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
-from laser_tf.monitoring import progress
+from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import run_directory
 
@@ -90,6 +90,9 @@ def evaluate(
     newest = evaluation_files.result_file(workdir, history_length)
     try:
         result = evaluation_files.add(workdir, summary, history_length)
+        if not (greedy or best or changes or history_length):
+            writer = tensorboard.MetricsWriter(workdir / "tensorboard")
+            writer.write_final_return(summary["env_frames"], summary["mean_return"])
         if video:
             episode_actions = evaluating.finished_episodes, evaluating.actions
             summary["videos"] = episode_video.write_medians(

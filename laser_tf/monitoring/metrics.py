@@ -5,6 +5,7 @@ import re
 # Metric or pattern (`*` stands for one part) -> description. Metrics of an update are means since
 # the previous row. Units are in parentheses.
 DESCRIPTIONS = {
+    "episode/mean_return": "return of the training episodes since the previous row, mean",
     "episode/mean_return_last_100": "return of the last 100 training episodes, mean",
     "episode/mean_length_last_100": "their length (agent steps), mean",
     "episode/evaluation_mean_return": "return of the newest periodic evaluation, mean",
@@ -12,6 +13,8 @@ DESCRIPTIONS = {
     "episode/mean_capped_*_normalised": "normalised returns of several tasks, capped at 1, mean",
     "episode/evaluation_median_*_normalised": "the same of the newest evaluation, median",
     "episode/evaluation_mean_capped_*_normalised": "the same of the newest evaluation, mean",
+    "evaluation/mean_return": "return of the evaluation after training or by command, mean",
+    "task/*/mean_return": "return of one of several tasks since the previous row",
     "task/*/mean_return_last_100": "return of one of several tasks, last 100 episodes",
     "task/*/mean_length_last_100": "length of one of several tasks (agent steps)",
     "task/*/evaluation_mean_return": "return of one of several tasks in the newest evaluation",
@@ -77,6 +80,19 @@ DESCRIPTIONS = {
     "environment/restarted_environments": "environments that were restarted so far",
 }
 
+# Counters that rows leave out until they are not 0.
+FAULT_COUNTERS = frozenset(
+    {
+        "learner/non_finite_updates",
+        "replay/lost_unrolls",
+        "replay/duplicated_unrolls",
+        "environment/non_finite_rewards",
+        "environment/non_finite_discounts",
+        "environment/non_finite_observations",
+        "environment/restarted_environments",
+    }
+)
+
 _PATTERNS = [
     (re.compile(re.escape(name).replace(r"\*", "[^/]+")), text)
     for name, text in DESCRIPTIONS.items()
@@ -99,7 +115,9 @@ def page() -> str:
         "a name.\n",
         "```bash\ntensorboard --logdir=runs\n```\n",
         "All metrics are over env frames. Metrics of an update are means since the previous row.",
-        "`episode/mean_return_last_100` is what other libraries call `charts/episodic_return`.\n",
+        "`episode/mean_return_last_100` is what other libraries call `charts/episodic_return`;",
+        "`episode/mean_return` shows a collapse sooner. Counters of faults appear once they are "
+        "not 0.\n",
         "This page is generated: `python -m laser_tf.monitoring.metrics > docs/metrics.md`.",
     ]
     group = ""

@@ -5,7 +5,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, TextIO
 
 import numpy as np
@@ -135,6 +135,15 @@ class ProgressDisplay(LiveText):
         )
         share = progress.env_frames / self._total
         self.show(*render(self._title, share, seconds_left, numbers))
+
+    def update_start(self, activities: Mapping[str, str]) -> None:
+        """Shows what each process of a run does before the first update."""
+        names: dict[str, list[str]] = {}
+        for name, activity in activities.items():
+            names.setdefault(activity, []).append(name)
+        lines = [f"{', '.join(group)}: {activity}" for activity, group in names.items()]
+        title = text.Text(self._title, style="bold", no_wrap=True, overflow="ellipsis")
+        self.show("  ".join([self._title, *lines]), console.Group(title, *map(text.Text, lines)))
 
     def _pace(self, env_frames: int) -> tuple[float, float]:
         """Returns frames per second since the first call, and seconds left at that pace."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from laser_tf.monitoring import episode_log, progress, tensorboard
+from laser_tf.monitoring.metrics import FAULT_COUNTERS
 from laser_tf.scores import aggregates, reference
 
 ROWS = 200  # min rows of a run in TensorBoard, so that a short run has a curve, too
@@ -23,15 +24,22 @@ class EpisodeReturns:
         self._episodes: dict[str, collections.deque[tuple[float, int]]] = {
             task: collections.deque(maxlen=100) for task in tasks
         }
+        # Returns since the last call of `metrics`.
+        self._new: dict[str, collections.deque[float]] = {
+            task: collections.deque() for task in tasks
+        }
 
-    def add(self, episode: episode_log.Row) -> None:
-        """Adds a finished episode."""
+    def add(self, episode: episode_log.Row, *, is_new: bool = True) -> None:
+        """Adds a finished episode; `is_new` is False for episodes of an earlier command."""
         self._episodes[episode.task].append((episode.episode_return, episode.length))
+        if is_new:
+            self._new[episode.task].append(episode.episode_return)
 
     def clear(self) -> None:
         """Removes all episodes."""
-        for episodes in self._episodes.values():
+        for task, episodes in self._episodes.items():
             episodes.clear()
+            self._new[task].clear()
 
     def mean_return(self) -> float:
         """Returns the mean over tasks of the mean over episodes, NaN before the first episode."""
@@ -55,16 +63,27 @@ class EpisodeReturns:
             for task, episodes in self._episodes.items()
         }
 
+    def _take_new(self) -> dict[str, float]:
+        """Returns each task's mean return since the last call, NaN without an episode."""
+        return {
+            task: _mean([new.popleft() for _ in range(len(new))]) for task, new in self._new.items()
+        }
+
     def metrics(self) -> dict[str, float]:
-        """Returns the TensorBoard metrics of all tasks together and, if several, of each."""
-        returns, lengths = self._means(0), self._means(1)
+        """Returns the TensorBoard metrics of all tasks together and, if several, of each.
+
+        `mean_return` covers the episodes since the last call.
+        """
+        returns, lengths, new = self._means(0), self._means(1), self._take_new()
         rows = {
+            tensorboard.NEW_RETURN: _mean(new.values()),
             tensorboard.RETURN: _mean(returns.values()),
             "episode/mean_length_last_100": _mean(lengths.values()),
         }
         if len(self._episodes) == 1:
             return rows
         for task in self._episodes:
+            rows[f"task/{task}/mean_return"] = new[task]
             rows[f"task/{task}/mean_return_last_100"] = returns[task]
             rows[f"task/{task}/mean_length_last_100"] = lengths[task]
         if scores := reference.normalised_scores(self._suite, returns):
@@ -99,6 +118,7 @@ class Reporter:
         self._writer = writer
         self._returns = returns
         self._episodes = episodes
+        self._hidden = set(FAULT_COUNTERS)  # Those that have always been 0.
         self._metrics_seconds = metrics_seconds
         self._metrics_frames = metrics_frames
         self._next_progress = clock()
@@ -127,7 +147,8 @@ class Reporter:
     ) -> dict[str, float] | None:
         """Shows the progress and writes a row and new episodes, each if it is due.
 
-        `metrics` returns values that need no average over updates. At the last call both are due.
+        `metrics` returns values that need no average over updates. Counters of faults are left out
+        until they are not 0. At the last call both are due.
         Returns the row, if any.
         """
         now = self._clock()
@@ -144,7 +165,9 @@ class Reporter:
         is_due = seconds >= self._metrics_seconds or frames >= self._metrics_frames
         if is_due or (last and self._updates):
             row = {name: _mean(values) for name, values in self._values.items()}
-            row |= metrics()
+            measured = metrics()
+            self._hidden -= {name for name, value in measured.items() if value}
+            row |= {name: v for name, v in measured.items() if name not in self._hidden}
             row |= self._returns.metrics()
             row |= {
                 "run/wall_seconds": self._clock() - self._wall_start,

@@ -32,7 +32,10 @@ from laser_tf.monitoring import csv_log
 from laser_tf.monitoring import metrics as metric_names
 
 RETURN = "episode/mean_return_last_100"
+NEW_RETURN = "episode/mean_return"
 EVALUATION_RETURN = "episode/evaluation_mean_return"
+FINAL_RETURN = "evaluation/mean_return"
+_IDENTITY = ("environment.task", "agent.name", "run.seed")
 _FILE = re.compile(r"tfevents\.(\d+)")
 
 
@@ -40,7 +43,9 @@ class MetricsWriter:
     """Writes scalars over env frames into a new event file in `folder`.
 
     A resumed run adds a file to the directory, and TensorBoard drops the older rows from its first
-    row on. Rows that cannot be written, e.g. on a full disk, are lost with one warning.
+    row on. An evaluation may write to the directory of a run that trains: the next row then starts
+    another file, because TensorBoard reads only the latest. Rows that cannot be written, e.g. on a
+    full disk, are lost with one warning.
     """
 
     def __init__(self, folder: pathlib.Path):
@@ -52,9 +57,10 @@ class MetricsWriter:
     def _append(self, env_frames: int, *contents: Mapping[str, Any]) -> bool:
         """Writes events with these fields; returns whether that succeeded."""
         try:
-            if not self._path:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._path = _next_path(self._folder)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            newest = max(map(_number, self._folder.iterdir()), default=0)
+            if not self._path or _number(self._path) < newest:
+                self._path = self._folder / _file_name(newest + 1)
             records = b"".join(_record(step=env_frames, **content) for content in contents)
             start = _record(file_version="brain.Event:2")
             csv_log.append(self._path, records, start)
@@ -87,8 +93,9 @@ class MetricsWriter:
 
     def chart_returns(self) -> None:
         """Shows the returns of training and evaluations in one chart of CUSTOM SCALARS."""
-        both = layout_pb2.MultilineChartContent(tag=[f"^{RETURN}$", f"^{EVALUATION_RETURN}$"])
-        chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=both)
+        tags = [f"^{name}$" for name in (RETURN, NEW_RETURN, EVALUATION_RETURN)]
+        returns = layout_pb2.MultilineChartContent(tag=tags)
+        chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=returns)
         layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])
         metadata = layout_metadata.create_summary_metadata()
         content = [layout.SerializeToString()]
@@ -100,22 +107,17 @@ class MetricsWriter:
 
         Rows of other metrics may be at later frames.
         """
-        row = summary_pb2.Summary()
-        for name, value in metrics.items():
-            if not math.isnan(value):
-                text = metric_names.describe(name)
-                row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value), description=text))
         # Makes TensorBoard drop the rows of a crashed session from this frame on.
         start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         starts = () if self._has_rows else ({"session_log": start},)
-        self._has_rows |= self._append(env_frames, *starts, {"summary": row})
+        self._has_rows |= self._append(env_frames, *starts, {"summary": _scalars(metrics)})
+
+    def write_final_return(self, env_frames: int, mean_return: float) -> None:
+        """Writes the mean return of an evaluation of the newest weights; all rows remain."""
+        self._append(env_frames, {"summary": _scalars({FINAL_RETURN: mean_return})})
 
     def write_video(self, env_frames: int, name: str, gif: bytes) -> None:
-        """Writes a GIF for TensorBoard's IMAGES page.
-
-        TensorBoard ignores an event file if the directory has a later one, so the directory must
-        differ from that of the run's scalars.
-        """
+        """Writes a GIF for TensorBoard's IMAGES page."""
         size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
         metadata = image_metadata.create_summary_metadata(
             display_name=None,
@@ -125,19 +127,25 @@ class MetricsWriter:
         self._append(env_frames, {"summary": _summary(name, [*size, gif], metadata)})
 
     def write_sweep_columns(self, hyperparameters: Mapping[str, Mapping[str, Any]]) -> None:
-        """Writes which hyper-parameters, `section.key`, a sweep varies, for the HPARAMS page."""
+        """Writes the columns of the HPARAMS page for a sweep.
+
+        They are task, agent, seed, the hyper-parameters, `section.key`, that the sweep varies, and
+        the returns of the evaluation after training and of the last training episodes.
+        """
         names = sorted({name for given in hyperparameters.values() for name in given})
         columns = hparams.hparams_config_pb(
-            hparams=[hparams.HParam(name) for name in names],
-            metrics=[hparams.Metric(RETURN, display_name="return, last 100 episodes")],
+            hparams=[hparams.HParam(name) for name in dict.fromkeys((*_IDENTITY, *names))],
+            metrics=[
+                hparams.Metric(FINAL_RETURN, display_name="return, evaluation"),
+                hparams.Metric(RETURN, display_name="return, last 100 episodes"),
+            ],
         )
         self._append(0, {"summary": columns})
 
 
-def _next_path(folder: pathlib.Path) -> pathlib.Path:
-    """Returns a file name that is sorted after all others; it does not depend on the clock."""
-    number = max(map(_number, folder.iterdir()), default=0) + 1
-    return folder / f"events.out.tfevents.{number:010d}.{socket.gethostname()}.{os.getpid()}.0.v2"
+def _file_name(number: int) -> str:
+    """Returns a name whose order is that of the number, independent of the clock."""
+    return f"events.out.tfevents.{number:010d}.{socket.gethostname()}.{os.getpid()}.0.v2"
 
 
 def _number(path: pathlib.Path) -> int:
@@ -150,6 +158,15 @@ def _record(**fields: Any) -> bytes:
     event = event_pb2.Event(wall_time=time.time(), **fields)
     record_writer.RecordWriter(buffer).write(event.SerializeToString())
     return buffer.getvalue()
+
+
+def _scalars(metrics: Mapping[str, float]) -> summary_pb2.Summary:
+    row = summary_pb2.Summary()
+    for name, value in metrics.items():
+        if not math.isnan(value):
+            text = metric_names.describe(name)
+            row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value), description=text))
+    return row
 
 
 def _summary(

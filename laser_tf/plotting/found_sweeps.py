@@ -14,6 +14,7 @@ import pandas as pd
 
 from laser_tf import errors
 from laser_tf.environments import suites
+from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.sweeps import sweep_config
 from laser_tf.workdir import identity, run_directory
@@ -52,6 +53,7 @@ class Sweep(NamedTuple):
     env_frames: int  # budget of each member
     members: dict[str, dict[str, Any]]  # name -> `section.key` -> value at the start of the run
     episodes: pd.DataFrame  # member, task, env_frames, return, length; of each task in order
+    evaluations: pd.DataFrame  # member, task, return, episodes; means of evaluations after training
     settings: dict[str, Any]  # `section.key` -> value; equal for all seeds and tasks of a label
 
     def progress(self) -> dict[str, int]:
@@ -100,6 +102,7 @@ def _read(path: pathlib.Path) -> Sweep:
         env_frames=int(config["run"]["env_frames"]),
         members=members,
         episodes=_read_episodes(path.parent, members),
+        evaluations=_read_evaluations(path.parent, members, int(config["run"]["env_frames"])),
         settings={key: settings[key] for key in settings.keys() - _INDIVIDUAL_KEYS},
     )
 
@@ -114,6 +117,17 @@ def _read_episodes(workdir: pathlib.Path, members: Iterable[str]) -> pd.DataFram
             values = dict(zip(columns, episodes, strict=True))
             parts.append(pd.DataFrame({"member": name, "task": task, **values}))
     return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def _read_evaluations(
+    workdir: pathlib.Path, members: Iterable[str], env_frames: int
+) -> pd.DataFrame:
+    rows = [
+        (name, task, float(np.mean(returns)), len(returns))
+        for name in members
+        for task, returns in evaluation_files.final_returns(workdir / name, env_frames).items()
+    ]
+    return pd.DataFrame(rows, columns=["member", "task", "return", "episodes"])
 
 
 def _task_names(suite: str, tasks: str) -> tuple[str, ...]:

@@ -27,9 +27,11 @@ th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #ddd
          white-space: nowrap; }
 """
 _SCORES_NOTE = (
-    f"Final scores: mean of a member's last {sweep_results.LAST_EPISODES} training episodes of "
-    "each task, then the median over tasks. Mean, interval and range over seeds."
+    "Final scores: mean of {} of each task, then the median over tasks. Mean, interval and range "
+    "over seeds."
 )
+_TRAINED = f"a member's last {sweep_results.LAST_EPISODES} training episodes"
+_EVALUATED = "a member's evaluation episodes after training"
 _STANDINGS_NOTE = (
     "By the final scores of each seed's best member, mean over seeds. Rank 1 is the best of a "
     "task. A difference of 400 Elo means odds of 10 to 1 for the higher score on a task. No Elo: "
@@ -137,7 +139,8 @@ def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.D
         figure = sweep_figures.conditions(results, best)
         figures.append(page.figure(f"curves_{results.suite}", figure, _describe(results)))
     heading = f"{results.suite}, {_join(results.tasks)}"
-    page.add(heading, csv_files["conditions.csv"], _SCORES_NOTE, figures)
+    note = _SCORES_NOTE.format(_EVALUATED if results.is_evaluated else _TRAINED)
+    page.add(heading, csv_files["conditions.csv"], note, figures)
     scores = results.best_scores()
     if len(scores):
         normalised = scores if results.is_normalised else None

@@ -2,7 +2,8 @@
 
 Sweeps with the same label and seed but different tasks count as one. Episode returns are averaged
 in buckets of env frames, followed by the median over tasks, the best member at each point, and the
-mean over seeds.
+mean over seeds. Final scores are those of the evaluations after training if all members have one,
+else those of the last training episodes.
 """
 
 import itertools
@@ -23,12 +24,13 @@ class Results(NamedTuple):
     """Tables of one suite.
 
     curve: label, seed, member, env_frames, score: median over tasks; NaN if one is missing.
-    scores: label, seed, member, task, score, episodes: mean of the last episodes.
+    scores: label, seed, member, task, score, episodes: mean of the evaluation or last episodes.
     """
 
     suite: str
     tasks: tuple[str, ...]
     is_normalised: bool
+    is_evaluated: bool  # whether scores are those of evaluations
     bucket: int  # env frames
     sweeps: tuple[found_sweeps.Sweep, ...]
     curve: pd.DataFrame
@@ -146,14 +148,17 @@ def _summarise_suite(
         names = {"label": label, "seed": seed}
         curves.append(aggregates.sweep_curves(part, bucket, group).assign(**names))
         scores.append(_final_scores(part).assign(**names))
+    trained = pd.concat(scores[1:] or scores, ignore_index=True)
+    evaluated = _evaluated_scores(trained, sweeps, suite, not unknown, notes)
     results = Results(
         suite=suite,
         tasks=tuple(tasks),
         is_normalised=not unknown,
+        is_evaluated=evaluated is not None,
         bucket=bucket * group,
         sweeps=sweeps,
         curve=pd.concat(curves[1:] or curves, ignore_index=True),
-        scores=pd.concat(scores[1:] or scores, ignore_index=True),
+        scores=trained if evaluated is None else evaluated,
     )
     notes += _missing(results)
     return results
@@ -165,6 +170,33 @@ def _final_scores(episodes: pd.DataFrame) -> pd.DataFrame:
     scores = last.groupby(["member", "task"])["score"].agg(score="mean", episodes="count")
     pairs = pd.MultiIndex.from_product(scores.index.levels)
     return scores.reindex(pairs).fillna({"episodes": 0}).reset_index()
+
+
+def _evaluated_scores(
+    trained: pd.DataFrame,
+    sweeps: Sequence[found_sweeps.Sweep],
+    suite: str,
+    is_normalised: bool,
+    notes: list[str],
+) -> pd.DataFrame | None:
+    """Returns the scores of the evaluations; None unless all pairs of `trained` have one."""
+    parts = [sweep.evaluations.assign(label=sweep.label, seed=sweep.seed) for sweep in sweeps]
+    found = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+    if found.empty:
+        return None
+    pairs = trained[[*_KEYS, "task"]].merge(found, "left")
+    scored = trained["score"].notna()
+    if missing := int(pairs.loc[scored, "return"].isna().sum()):
+        notes.append(
+            f"{suite}: scores are those of training, since {missing} of {scored.sum()} pairs of "
+            "member and task have no evaluation yet"
+        )
+        return None
+    pairs["score"] = [
+        reference.normalised(suite, task, value) if is_normalised else value
+        for task, value in zip(pairs["task"], pairs["return"], strict=True)
+    ]
+    return pairs.drop(columns="return").fillna({"episodes": 0})
 
 
 def _missing(results: Results) -> list[str]:

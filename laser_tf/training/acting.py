@@ -9,9 +9,11 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base, episode_statistics
-from laser_tf.replay import client, connection, stored_unroll
+from laser_tf.replay import client, connection, stored_unroll, writers
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, run_config
+
+_TURN_POLL_SECONDS = 0.0005
 
 
 class Acting(Protocol):
@@ -60,20 +62,59 @@ def make_actor(
     member_index: int,
     refresh: Callable[[], int],
     on_episode: Callable[[episode_statistics.Episode], None],
+    needs_experience: Callable[[int], bool] | None = None,
 ) -> actor.Actor:
-    """Creates an actor, which does not act before `Actor.start` or `Actor.run`."""
+    """Creates an actor, which does not act before `Actor.start` or `Actor.run`.
+
+    With `needs_experience`, see `Turns`, the actor takes turns with the learner.
+    """
     context = schemes_base.ActorContext(
         replay, signature, agent, environment.task_ids, member_index, config.max_unrolls_per_episode
     )
+    made = config.replay.make_writers(context)
+    if needs_experience:
+        made.append(Turns(environment.num_envs * config.replay.unroll_length, needs_experience))
     return actor.Actor(
         environment,
         actor.ActingPolicy(agent, environment, config.replay.frame_stack),
-        config.replay.make_writers(context),
+        made,
         max_steps_per_episode=config.environment.max_steps_per_episode,
         unroll_length=config.replay.unroll_length,
         refresh=refresh,
         on_episode=on_episode,
     )
+
+
+class Turns(writers.Writer):
+    """Blocks an actor while the learner can learn from what the actor has written.
+
+    As the actor's last writer, it makes actor and learner take turns: the actor acts with the
+    weights of a fixed update, so that a run repeats itself.
+    """
+
+    def __init__(self, agent_steps_per_turn: int, needs_experience: Callable[[int], bool]):
+        """Creates the turns.
+
+        Args:
+          agent_steps_per_turn: Agent steps that the actor has written at each `wait`.
+          needs_experience: Returns whether the learner waits for experience, given the number of
+            agent steps that the actor has written.
+        """
+        self._agent_steps_per_turn = agent_steps_per_turn
+        self._needs_experience = needs_experience
+        self._agent_steps = 0
+
+    def add(self, step: writers.Step, should_stop: Callable[[], bool]) -> None:
+        """See `Writer`; the other writers take the step."""
+
+    def wait(self, should_stop: Callable[[], bool]) -> None:
+        """See `Writer`; blocks until the learner needs experience."""
+        self._agent_steps += self._agent_steps_per_turn
+        while not (should_stop() or self._needs_experience(self._agent_steps)):
+            time.sleep(_TURN_POLL_SECONDS)
+
+    def close(self) -> None:
+        """See `Writer`; there is nothing to close."""
 
 
 class StallDetector:

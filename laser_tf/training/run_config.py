@@ -23,6 +23,7 @@ class Config:
 
     env_frames: int = 3_000_000  # env frames; the run's budget
     seed: int = 1  # seed; of weights, actions and environments
+    serial: bool = False  # actor and learner take turns, so that equal seeds give equal runs
     checkpoint_minutes: float = 5.0  # minutes; between checkpoints of all but replay
     replay_checkpoint_minutes: float = 30.0  # minutes; between checkpoints of replay
     metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
@@ -78,6 +79,9 @@ class RunConfig:
             )
         with _in_section("agent"):
             self._check_scheme()
+        if self.run.serial:
+            with _in_section("run"):
+                self._check_serial()
 
     def _check_scheme(self) -> None:
         agent, replay = self.agent, self.replay
@@ -92,6 +96,21 @@ class RunConfig:
                 f"{replay.scheme!r}. Use --config.replay.scheme={fitting[0]}"
             )
         agent.check_entries(replay.scheme, replay.online_entries, replay.replayed_entries)
+
+    def _check_serial(self) -> None:
+        fitting = [name for name in schemes.names() if schemes.config_class(name).supports_serial]
+        wrong, remedy = "", ""
+        if not self.replay.supports_serial:
+            wrong = f"replay.scheme {self.replay.scheme!r}, whose batches would differ"
+            remedy = f"replay.scheme={fitting[0]}"
+        elif self.cluster.actors:
+            wrong, remedy = f"cluster.actors {self.cluster.actors}", "cluster.actors=0"
+        elif self.replay.address:
+            wrong, remedy = f"replay.address {self.replay.address!r}", "replay.address="
+        if wrong:
+            raise errors.ConfigError(
+                f"serial must be False for {wrong}, got True. Use --config.{remedy}"
+            )
 
     @property
     def share_of_replay(self) -> schemes_base.ReplayScheme:

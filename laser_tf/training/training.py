@@ -255,7 +255,7 @@ class Training:
         for row in self._episodes.resume(frames):
             # Earlier episodes belong to weights that have since been replaced by another member's.
             if row.env_frames > weights_replaced_at:
-                self.returns.add(row)
+                self.returns.add(row, is_new=False)
         evaluations_.resume(frames)
 
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
@@ -316,10 +316,22 @@ class Training:
                 member_index=self._member_index,
                 refresh=copier.refresh,
                 on_episode=self._add_episode,
+                needs_experience=self._make_needs_experience() if config.run.serial else None,
             )
             actor.start(replay_client)
             on_error.pop_all()
         return actor
+
+    def _make_needs_experience(self) -> Callable[[int], bool]:
+        """Returns `acting.Turns.needs_experience` of a serial run."""
+        first, last = self._agent_steps, self._config.total_agent_steps
+        steps_per_update = self._config.replay.steps_per_update
+
+        def needs_experience(written: int) -> bool:
+            learned = self._agent_steps  # Read once, because an update may change it.
+            return learned < last and first + written < learned + steps_per_update
+
+        return needs_experience
 
     def _open_replay(self) -> client.ReplayClient:
         """Connects to replay; starts its server, unless replay is shared or external."""

@@ -1,4 +1,4 @@
-"""A fleet's checks, `roles.csv`, the order in which roles stop, and jobs, without processes."""
+"""A fleet's checks, `roles.csv`, the order in which roles stop, and work, without processes."""
 
 import contextlib
 import csv
@@ -13,10 +13,11 @@ from laser_tf import errors
 from laser_tf.cluster import fleet, machines, role, run_state, run_work, supervision, sweep_work
 from laser_tf.cluster.run_state import Status
 from laser_tf.environments import factory
+from laser_tf.monitoring import progress
 from laser_tf.sweeps import lineage, sweep_config
 from laser_tf.training import cluster_config, run_config
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import fakes, messages
 
 
 def _heartbeat(status: Status = Status.RUNNING, **metrics: float) -> run_state.Heartbeat:
@@ -172,6 +173,31 @@ class FleetTest(parameterized.TestCase):
         self.assertLess(self._now, 1.0)
 
 
+class RunWorkTest(absltest.TestCase):
+    def test_activities_are_shown_until_the_first_update(self):
+        config = fakes.catch_config(cluster={"actors": 2})
+        display = mock.Mock()
+        work = run_work.RunWork(config, factory.environment_spec(config.environment), None, display)
+        roles = {s.name: supervision.SupervisedRole(s, mock.Mock()) for s in work.role_specs}
+        roles["replay"].has_reported = roles["learner"].has_reported = True
+        heartbeats = {
+            "replay": _heartbeat(),
+            "learner": _heartbeat(Status.WAITING),
+            "actor_00": _heartbeat(),  # Of a previous process.
+        }
+        work.update(roles, heartbeats)
+        shown = {
+            "replay": "running", "learner": "acts, slowly",
+            "actor_00": "starting", "actor_01": "starting",
+        }  # fmt: skip
+        display.update_start.assert_called_once_with(shown)
+        numbers = dict.fromkeys(progress.Progress._fields, 1.0)
+        metrics = {f"{run_work.PROGRESS}{name}": value for name, value in numbers.items()}
+        work.update(roles, heartbeats | {"learner": _heartbeat(**metrics)})
+        display.update.assert_called_once_with(progress.Progress(**numbers))
+        display.update_start.assert_called_once()
+
+
 class SweepWorkTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
@@ -197,11 +223,13 @@ class SweepWorkTest(parameterized.TestCase):
 
     def test_states_of_members_are_shown(self):
         self._work.start()
-        done, running, restarted, waiting = (self._roles[name] for name in self._names)
+        done, running, restarted, placed = (self._roles[name] for name in self._names)
         done.is_done = True
-        running.has_reported = restarted.has_reported = True
+        running.has_reported = restarted.has_reported = placed.has_reported = True
         restarted.restarts = 2
-        self._work.update(self._roles, {name: _heartbeat() for name in self._names})
+        heartbeats = {name: _heartbeat() for name in self._names}
+        heartbeats[placed.name] = _heartbeat(Status.WAITING)
+        self._work.update(self._roles, heartbeats)
         _, states = self._display.update.call_args.args
         self.assertEqual(
             states,
@@ -209,7 +237,7 @@ class SweepWorkTest(parameterized.TestCase):
                 done.name: "finished",
                 running.name: "running",
                 restarted.name: "running, 2 restarts",
-                waiting.name: "starting",
+                placed.name: "acts, slowly",
             },
         )
 

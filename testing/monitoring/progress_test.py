@@ -75,6 +75,14 @@ class ProgressTest(parameterized.TestCase):
         self.assertEqual(screen.count("frames/s"), 1)
         self.assertLessEqual(max(map(len, screen.splitlines())), columns)
 
+    def test_start_shows_processes_by_activity(self):
+        stream = io.StringIO()
+        with progress.ProgressDisplay(2_000, "pong", stream) as display:
+            display.update_start(
+                {"replay": "running", "actor_00": "starting", "actor_01": "starting"}
+            )
+        self.assertEqual(stream.getvalue(), "pong  replay: running  actor_00, actor_01: starting\n")
+
     def test_only_a_log_on_the_terminal_is_redirected(self):
         before, file = self._handler.stream, io.StringIO()
         for stream in (before, file):

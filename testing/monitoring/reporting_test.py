@@ -3,6 +3,7 @@
 import math
 from unittest import mock
 
+import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.monitoring import episode_log, reporting
@@ -29,9 +30,11 @@ class ReporterTest(absltest.TestCase):
         )
         for value in (1.0, math.nan, 2.0):
             reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
+        measured = {"throughput/x": 7.0, "replay/lost_unrolls": 2.0}
+        faults = {"environment/non_finite_rewards": 0.0, "replay/duplicated_unrolls": 0.0}
         for seconds, frames in ((4.0, 3_800), (10.0, 4_000)):  # No row is due at the first.
             now[0] = seconds
-            reporter.report(frames, lambda: 0.5, lambda: {"throughput/x": 7.0})
+            reporter.report(frames, lambda: 0.5, lambda: measured | faults)
         log.flush.assert_called_once_with()
         (env_frames, row), _ = writer.write.call_args
         self.assertEqual(env_frames, 4_000)
@@ -41,6 +44,8 @@ class ReporterTest(absltest.TestCase):
         self.assertEqual(row["throughput/updates_per_second"], 0.3)
         self.assertEqual(row["throughput/env_frames_per_second"], 300.0)
         self.assertEqual(row["throughput/x"], 7.0)
+        self.assertEqual(row["replay/lost_unrolls"], 2.0)
+        self.assertNoCommonElements(row, faults)
         self.assertEqual(row["run/wall_seconds"], 40.0)
         self.assertEqual(show.call_args.args[0].learner_busy, 0.6)
 
@@ -71,6 +76,16 @@ class ReporterTest(absltest.TestCase):
         for value in [1000.0] * 50 + [2.0] * 100:
             returns.add(episode_log.Row(0, "catch", value, 9))
         self.assertEqual(returns.mean_return(), 2.0)
+
+    def test_mean_return_covers_the_episodes_since_the_last_row(self):
+        returns = reporting.EpisodeReturns("catch", ["catch"])
+        returns.add(episode_log.Row(0, "catch", 90.0, 9), is_new=False)
+        found = []
+        for values in ([1.0, 5.0], [], [7.0]):
+            for value in values:
+                returns.add(episode_log.Row(0, "catch", value, 9))
+            found.append(returns.metrics()["episode/mean_return"])
+        np.testing.assert_array_equal(found, [3.0, math.nan, 7.0])
 
 
 class FitnessTest(parameterized.TestCase):

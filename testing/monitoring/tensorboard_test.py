@@ -142,6 +142,20 @@ class MetricsTest(parameterized.TestCase):
             data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
             self.assertEqual(data.session_start_info.group_name, name)
 
+    def test_columns_of_a_sweep_identify_and_rank_its_members(self):
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.write_sweep_columns({"member_00": {"learner.learning_rate": 1e-3, "run.seed": 2}})
+        metadata = self._accumulator().SummaryMetadata("_hparams_/experiment")
+        data = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content)
+        self.assertEqual(
+            [info.name for info in data.experiment.hparam_infos],
+            ["environment.task", "agent.name", "run.seed", "learner.learning_rate"],
+        )
+        self.assertEqual(
+            [info.name.tag for info in data.experiment.metric_infos],
+            [tensorboard.FINAL_RETURN, tensorboard.RETURN],
+        )
+
     def test_config_is_a_table_of_text(self):
         writer = tensorboard.MetricsWriter(self._folder)
         writer.hyperparameters({"agent.discount": 0.99, "agent.torso": "a|b", "x.y": ""})
@@ -161,10 +175,25 @@ class MetricsTest(parameterized.TestCase):
         found.Reload()
         (event,) = found.Tensors(".", custom_scalar_metadata.CONFIG_SUMMARY_TAG)
         layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
-        (pattern, other) = layout.category[0].chart[0].multiline.tag
+        patterns = layout.category[0].chart[0].multiline.tag
         tags = found.GetAccumulator(".").Tags()["tensors"]
-        self.assertEqual([t for t in tags if re.search(pattern, t)], [tensorboard.RETURN])
-        self.assertEqual([t for t in tags if re.search(other, t)], [tensorboard.EVALUATION_RETURN])
+        self.assertEqual(
+            [[tag for tag in tags if re.search(pattern, tag)] for pattern in patterns],
+            [[tensorboard.RETURN], [], [tensorboard.EVALUATION_RETURN]],
+        )
+
+    def test_evaluation_while_the_run_trains_hides_no_row(self):
+        writer = tensorboard.MetricsWriter(self._folder)
+        pages = plugin_event_accumulator.EventAccumulator(str(self._folder))
+        for step in (100, 200, 300):
+            writer.write(step, {NAME: float(step)})
+            pages.Reload()
+            if step < 300:
+                tensorboard.MetricsWriter(self._folder).write_final_return(step, 7.0)
+        self.assertEqual([event.step for event in pages.Tensors(NAME)], [100, 200, 300])
+        final = pages.Tensors(tensorboard.FINAL_RETURN)
+        self.assertEqual([event.step for event in final], [100, 200])
+        self.assertEqual(self._steps(), [100, 200, 300])
 
     def test_row_of_earlier_frames_drops_no_row(self):
         writer = tensorboard.MetricsWriter(self._folder)
@@ -180,13 +209,16 @@ class MetricsTest(parameterized.TestCase):
         pictures = [np.full((6, 4, 3), 40 * k, np.uint8) for k in range(3)]
         gif = imageio.mimwrite(imageio.RETURN_BYTES, pictures, format="GIF")
         self._write(100, 200)
-        writer = tensorboard.MetricsWriter(self._folder / "evaluation")
-        writer.write_video(150, "evaluation/median_episode", gif)
+        writer = tensorboard.MetricsWriter(self._folder)
+        writer.write_final_return(200, 7.0)
+        writer.write_video(200, "evaluation/median_episode", gif)
         self.assertEqual(self._steps(), [100, 200])
-        folder = str(self._folder / "evaluation")
-        found = event_accumulator.EventAccumulator(folder).Reload()
+        found = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
+        self.assertEqual([event.step for event in found.Tensors(NAME)], [100, 200])
+        (event,) = found.Tensors(tensorboard.FINAL_RETURN)
+        self.assertEqual((event.step, tf.make_ndarray(event.tensor_proto)), (200, 7.0))
         (event,) = found.Tensors("evaluation/median_episode")
-        self.assertEqual(event.step, 150)
+        self.assertEqual(event.step, 200)
         self.assertEqual(tf.make_ndarray(event.tensor_proto).tolist(), [b"4", b"6", gif])
         metadata = found.SummaryMetadata("evaluation/median_episode")
         self.assertEqual(metadata.plugin_data.plugin_name, "images")

@@ -8,6 +8,7 @@ import numpy as np
 from absl.testing import absltest
 
 from laser_tf.environments import suites
+from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import tensorboard
 from laser_tf.plotting import found_sweeps, sweep_report, sweep_results
 from laser_tf.training import run_config
@@ -111,6 +112,32 @@ class SummariseTest(_FolderTest):
         (results,), _ = self._summarise()
         (row,) = results.members().to_dict("records")
         self.assertEqual((row["score"], row["episodes"]), (2.0, 1))
+
+    def test_evaluations_rank_members_once_all_have_one(self):
+        members = {
+            "member_00": {"pong": [(19, 20.0)]},
+            "member_01": {"pong": [(19, 10.0)]},
+            "member_02": {},
+        }
+        path = sweep_folders.write(self._folder / "s", members, suite="atari", task="pong")
+        for name, returns in (("member_00", [-20.7, -20.7]), ("member_01", [14.6, 14.6])):
+            (results,), notes = self._summarise()
+            self.assertFalse(results.is_evaluated)
+            self.assertEqual(list(results.members()["member"])[0], "member_00")
+            protocol = {"action_selection": "sampled", "episodes_per_task": 2}
+            summary = {
+                "env_frames": 20,
+                "protocol": protocol,
+                "tasks": {"pong": {"returns": returns}},
+            }
+            evaluation_files.write(summary, path / name / "evaluation.json")
+        messages.assert_names("\n".join(notes), "atari", 1, 2)
+        (results,), _ = self._summarise()
+        self.assertTrue(results.is_evaluated)
+        rows = results.members()
+        self.assertEqual(list(rows["member"]), ["member_01", "member_00", "member_02"])
+        np.testing.assert_allclose(rows["score"], [1.0, 0.0, np.nan], atol=1e-9)
+        self.assertEqual(list(rows["episodes"]), [2, 2, 0])
 
     def test_scores_are_normalised_if_all_tasks_have_a_reference(self):
         halfway = {"member_00": {"pong": [(0, (14.6 - 20.7) / 2)]}}

@@ -135,6 +135,18 @@ class HostileValuesTest(parameterized.TestCase):
         self.assertStartsWith(str(caught.exception), "config")
         self.assertIn(section, str(caught.exception))
 
+    @parameterized.parameters(
+        ("replay", {"scheme": "mixed"}, "replay.scheme", "mixed", "online"),
+        ("cluster", {"actors": 2}, "cluster.actors", 2),
+        ("replay", {"address": "host:1"}, "replay.address", "host:1"),
+    )
+    def test_serial_run_that_would_differ_is_rejected(self, section, changes, *named):
+        sections = {"replay": {"scheme": "online"}, "run": {"serial": True}, "cluster": {}}
+        fakes.catch_config(**sections)
+        sections[section] |= changes
+        with messages.raises(errors.ConfigError, "serial", *named):
+            fakes.catch_config(**sections)
+
     def test_unknown_section_is_named(self):
         with messages.raises(errors.ConfigError, "lerner", "learner"):
             run_config.parse({"lerner": {}})

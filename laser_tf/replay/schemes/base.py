@@ -77,6 +77,7 @@ class ReplayScheme(abc.ABC):
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
+    supports_serial: ClassVar[bool] = False  # whether `run.serial` repeats the batches
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
     capacity = 0  # agent steps in a full replay

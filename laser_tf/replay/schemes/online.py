@@ -1,7 +1,7 @@
 """No replay: each unroll is learned from once (IMPALA, A3C)."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from laser_tf.replay.schemes import base
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Online(base.ReplayScheme):
     """Batches of new unrolls alone."""
+
+    supports_serial: ClassVar[bool] = True
 
     scheme: str = "online"
 
