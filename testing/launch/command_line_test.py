@@ -65,7 +65,7 @@ class RejectionTest(commands.CommandTest):
         ("train", ["--confg=x"], "confg", "config"),
         ("train", ["seed"], "seed"),
         ("sweep", ["--config.population.method=pbd"], "pbd"),
-        ("sweep", ["--grid=agent.entropy_cost=nan"], "nan"),
+        ("sweep", ["--search_space=agent.entropy_cost=grid(nan)"], "nan"),
         ("sweep", ["--config.population.copy_margin=-1"], "config.population", "copy_margin"),
         ("benchmark", ["--seconds=nan"], "--seconds", "nan", 86400),
         ("benchmark", ["--part_seconds=0"], "--part_seconds", 0),
