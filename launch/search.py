@@ -225,7 +225,7 @@ class Trials:
         print(f"its command   {content['command']}")
 
     def _evaluate(self, best: search.Trial) -> dict[str, Any]:
-        """Evaluates a trial with another seed, because its result is the best by luck, too."""
+        """Evaluates a trial with another seed, because the best of many results is partly luck."""
         folder = self._workdir / best.name
         # The command names the environment's code.
         arguments = (f"--workdir={folder}", "--trust_config")

@@ -17,7 +17,7 @@ from laser_tf.workdir import versions
 if __name__ == "__main__":
     interruption.before_imports()
     versions.check()
-    # Trials of a search, commands themselves, enter private networks of their own.
+    # Each trial of a search is a command, which enters a separate private network.
     _IS_SEARCH = private_network.has_flag("search", sys.argv)
     _NETWORK_WARNING = None if _IS_SEARCH else private_network.enter(sys.argv)
 

@@ -52,7 +52,7 @@ class OptunaSearch:
         self._study = optuna.create_study(
             study_name=STUDY_NAME,
             storage=optuna.storages.JournalStorage(backend),
-            pruner=optuna.pruners.MedianPruner(n_warmup_steps=num_evaluations // 3),
+            pruner=optuna.pruners.MedianPruner(n_warmup_steps=num_evaluations // 3 + 1),
             direction="maximize",
             load_if_exists=True,
         )
