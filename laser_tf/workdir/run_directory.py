@@ -30,7 +30,7 @@ _DIRECTORIES = {
 _TRACES = (
     "evaluation.json", "episodes.csv", f"{REPLAY_CHECKPOINT}/*", f"{LEARNER_CHECKPOINTS}/*",
     "member_*/config.json", "population/*", f"{FINISHED_MEMBERS}/*", "replay/*",
-    "trial_*/config.json", "study.log",
+    "study.log", "trial_*/config.json",
 )  # fmt: skip
 _SCHEDULE = "learner.learning_rate_schedule"
 

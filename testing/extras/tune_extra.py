@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import tempfile
 
 import optuna
 from absl.testing import absltest
@@ -91,7 +92,7 @@ class RayTuneTest(absltest.TestCase):
             "run.evaluate_every_env_frames": 500,
             "run.periodic_evaluation_episodes": 1,
         }
-        folder = pathlib.Path(self.create_tempdir().full_path) / "tune"
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "tune"
         best = ray_tune_search.search(folder, fixed, num_trials=2)
         self.assertGreater(best.metrics["mean_return"], 5.0)
         self.assertBetween(best.config["learner.learning_rate"], 1e-4, 1e-2)
