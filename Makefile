@@ -8,6 +8,7 @@
 # make box2d                                  adds the physics of gymnasium's LunarLander-v3
 # make envpool                                adds EnvPool, whose vector environments step themselves
 # make onnx                                   adds what launch.export --format=onnx needs
+# make tune                                   adds Optuna and what Ray Tune needs
 # make gpu                                    adds the CUDA libraries that TensorFlow needs
 # make test-extras                            adds all of these but gpu and tests them
 
@@ -18,7 +19,7 @@ INSTALLED := $(VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_INSTALLED := $(DOCS_VENV)/installed
 
-.PHONY: train test docs format environment vizdoom minigrid control box2d envpool onnx gpu test-long test-extras
+.PHONY: train test docs format environment vizdoom minigrid control box2d envpool onnx tune gpu test-long test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -39,7 +40,7 @@ docs: $(DOCS_INSTALLED)
 test-long: $(INSTALLED)
 	@$(VENV)/bin/python -m pytest -q -m long testing testing/long/*_long.py
 
-test-extras: vizdoom minigrid control box2d envpool onnx
+test-extras: vizdoom minigrid control box2d envpool onnx tune
 	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py
 
 format: $(INSTALLED)
@@ -48,7 +49,7 @@ format: $(INSTALLED)
 
 environment: $(INSTALLED)
 
-vizdoom minigrid control box2d envpool onnx: $(INSTALLED)
+vizdoom minigrid control box2d envpool onnx tune: $(INSTALLED)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
 
 gpu: $(INSTALLED)

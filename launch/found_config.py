@@ -76,14 +76,15 @@ class ConfigFlag:
         Raises:
           UserError: If the file cannot be read, or an override is invalid.
         """
-        values = self._read()
+        values = self.file_values()
         return config_files.override(values, self._parse_overrides(values), "--config.")
 
     def given(self) -> dict[str, Any]:
         """Returns the values of the overrides, "section.key" -> value."""
-        return self._parse_overrides(self._read())
+        return self._parse_overrides(self.file_values())
 
-    def _read(self) -> dict[str, Any]:
+    def file_values(self) -> dict[str, Any]:
+        """Returns the nested values of the file; raises UserError if it cannot be read."""
         run = self.run
         values = (
             run_directory.read_config(run)

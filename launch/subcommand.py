@@ -1,6 +1,5 @@
 """Runs commands of launch from another command, one after the other or several at once."""
 
-import collections
 import contextlib
 import logging
 import pathlib
@@ -75,20 +74,22 @@ def run_all(
     After a failure no further command starts, and the others run to their end.
 
     Args:
-      commands: Commands in the order in which they start.
+      commands: Commands in the order in which they start; each is requested when it can start.
       at_once: Max number of commands at the same time; several need a log each.
       start: Starts a command.
 
     Raises:
       UsageError: If a command fails.
     """
-    waiting, failures = collections.deque(commands), []
+    waiting, failures = iter(commands), []
     running: list[tuple[Command, Process]] = []
     received = interruption.Interruption()
     num_forwarded = 0  # signals
     while True:
-        while waiting and len(running) < at_once and not (failures or received.stop_requested):
-            command = waiting.popleft()
+        while len(running) < at_once and not (failures or received.stop_requested):
+            command = next(waiting, None)
+            if command is None:
+                break
             if command.title:
                 logging.info("%s", command.title)
             running.append((command, start(command)))
@@ -106,7 +107,7 @@ def run_all(
             if code is not None:
                 running.remove(child)
             if code:
-                failures.append(_describe_failure(command, code))
+                failures.append(describe_failure(command, code))
     if received.stop_requested:
         logging.info("Stopped all commands; the same command resumes them")
         interruption.end_by(received.signal_number)
@@ -115,8 +116,8 @@ def run_all(
         raise command_line.UsageError(f"{'; '.join(failures)}; the same command resumes")
 
 
-def _describe_failure(command: Command, code: int) -> str:
-    """Describes a failure with the error in the last line of the log, if any."""
+def describe_failure(command: Command, code: int) -> str:
+    """Describes an exit code with the error in the last line of the log, if any."""
     # A command that got no machine of a cluster has no log.
     log = command.log
     lines = log.read_text(errors="replace").splitlines() if log and log.exists() else []

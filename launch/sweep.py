@@ -1,9 +1,10 @@
-"""Trains the members of a sweep at the same time, on one shared replay.
+"""Trains the members of a sweep at the same time, or the trials of a search.
 
     python -m launch.sweep --config=configs/sweeps.py:minatar --workdir=runs/sweep
-    python -m launch.sweep --config=configs/sweeps.py:atari --shared_replay=true
-    python -m launch.sweep --grid=agent.entropy_cost=0.005,0.01 --population=pbt
+    python -m launch.sweep --search_space='agent.entropy_cost=grid(0.005, 0.01)' --population=pbt
     python -m launch.sweep --config.cluster.address=auto  # on all machines of a Ray cluster
+    python -m launch.sweep --config=configs/laser.py:gymnasium --search=optuna --trials=20 \
+      --search_space='learner.learning_rate=log_uniform(1e-4, 1e-2)'
 
 The same command with the same --workdir resumes a sweep that was interrupted.
 """
@@ -16,7 +17,9 @@ from laser_tf.workdir import versions
 if __name__ == "__main__":
     interruption.before_imports()
     versions.check()
-    _NETWORK_WARNING = private_network.enter(sys.argv)
+    # Each trial of a search is a command, which enters a separate private network.
+    _IS_SEARCH = private_network.has_flag("search", sys.argv)
+    _NETWORK_WARNING = None if _IS_SEARCH else private_network.enter(sys.argv)
 
 import logging
 import pathlib
@@ -25,11 +28,10 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf import config_values
 from laser_tf.environments import factory
-from laser_tf.sweeps import sweep_config
+from laser_tf.sweeps import search_space, sweep_config
 from laser_tf.workdir import run_directory
-from launch import command_line
+from launch import command_line, search
 
 _CONFIG = command_line.define_config("configs/sweeps.py:minatar")
 _WORKDIR = flags.DEFINE_string("workdir", None, "sweep directory [runs/<config>-<time>]")
@@ -37,8 +39,15 @@ _SHARED_REPLAY = flags.DEFINE_bool(
     "shared_replay", None, "one replay for all members [the config's]"
 )
 _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's]")
-_GRID = flags.DEFINE_multi_string(
-    "grid", [], "SECTION.KEY=VALUE,VALUE...: added to the config's, or instead of a key's"
+_SEARCH_SPACE = flags.DEFINE_multi_string(
+    "search_space", [], f"{search_space.FORM}: added to the config's, or instead of a key's"
+)
+_SEARCH = flags.DEFINE_enum(
+    "search", None, search.METHODS, "search with independent trials instead of a sweep"
+)
+_TRIALS = flags.DEFINE_integer("trials", 20, "number of trials of a search", lower_bound=1)
+_PARALLEL_TRIALS = flags.DEFINE_integer(
+    "parallel_trials", 1, "max number of trials at the same time", lower_bound=1
 )
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "accept a higher run.env_frames with a learning rate schedule"
@@ -50,8 +59,11 @@ def main() -> None:
     if _NETWORK_WARNING:
         logging.warning("%s", _NETWORK_WARNING)
     values = _values()
-    config = sweep_config.parse(values)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
+    if _SEARCH.value:
+        search.run(_CONFIG, values, _SEARCH.value, _PARALLEL_TRIALS.value, workdir)
+        return
+    config = sweep_config.parse(values)
     command_line.check_elsewhere("", config.cluster.address)
     stopped_by = _run(config, values, workdir)
     if stopped_by:
@@ -111,27 +123,42 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
 def _values() -> dict[str, Any]:
     """Returns the configuration with the values of all flags."""
     values = _CONFIG.values()
-    if "sweep" not in values:
+    space = command_line.key_values(_SEARCH_SPACE, search_space.FORM)
+    _check_flags("sweep" in _CONFIG.file_values())
+    if not ("sweep" in values or space or _SEARCH.value):
         raise command_line.UsageError(
-            f"{_CONFIG.file} has no section `sweep`. Use a variant of configs/sweeps.py."
+            f"{_CONFIG.file} has no section `sweep`. Use --search_space, or a variant of "
+            "configs/sweeps.py."
         )
+    sweep = values.setdefault("sweep", {})
+    if _SEARCH.value:
+        sweep["samples"] = _TRIALS.value
     if _SHARED_REPLAY.value is not None:
-        values["sweep"]["shared_replay"] = _SHARED_REPLAY.value
+        sweep["shared_replay"] = _SHARED_REPLAY.value
     if _POPULATION.value is not None:
         values.setdefault("population", {})["method"] = _POPULATION.value
-    form = "SECTION.KEY=VALUE,VALUE... with all the values of a key"
-    for key, text in command_line.key_values(_GRID, form).items():
-        section, dot, name = key.partition(".")
-        if not dot or not text:
-            raise command_line.UsageError(f"--grid must be {form}, got {key}={text}.")
-        for other in set(sweep_config.PARTS) - {"grid"}:  # Replaced by the grid.
-            values["sweep"].get(other, {}).get(section, {}).pop(name, None)
-        grid = values["sweep"].setdefault("grid", {})
-        grid.setdefault(section, {})[name] = tuple(
-            config_values.parse_value(value) for value in text.split(",")
-        )
+    search_space.add(sweep, space)
     sweep_config.check_given(values, _CONFIG.given())
     return values
+
+
+def _check_flags(is_sweep: bool) -> None:
+    """Raises UsageError for flags that have no effect on a search, or only on a search."""
+    if _SEARCH.value and is_sweep:
+        raise command_line.UsageError(
+            f"--config must be the configuration of a run with --search={_SEARCH.value}, got "
+            f"{_CONFIG.file}, a sweep. Use e.g. --config=laser:minatar."
+        )
+    unused = (
+        (_SHARED_REPLAY, _POPULATION, _EXTEND) if _SEARCH.value else (_TRIALS, _PARALLEL_TRIALS)
+    )
+    for flag in unused:
+        if flag.present:
+            remedy = "Leave it out." if _SEARCH.value else f"Use --search={search.METHODS[0]}."
+            raise command_line.UsageError(
+                f"--{flag.name} must be left out {'with' if _SEARCH.value else 'without'} "
+                f"--search, got {flag.value}. {remedy}"
+            )
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class PackagesTest(absltest.TestCase):
 class RulesTest(parameterized.TestCase):
     @parameterized.parameters(
         ("reverb", ("replay", "testing", "tools"), False),
-        ("ray", ("cluster", "testing"), False),
+        ("ray", ("cluster", "examples", "testing"), False),
         ("tf_agents", ("testing",), True),  # Elsewhere within functions.
     )
     def test_library_is_imported_in_its_package_alone(self, library, packages, at_start):

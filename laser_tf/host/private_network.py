@@ -41,6 +41,11 @@ def names_others(arguments: Sequence[str]) -> bool:
     return any(value.strip() for value in given.values())
 
 
+def has_flag(name: str, arguments: Sequence[str]) -> bool:
+    """Returns whether a command line has the flag `name` with a value."""
+    return any(_find((name,), arguments))
+
+
 def find_network_callback(arguments: Sequence[str]) -> str | None:
     """Returns the first callback of a command line that may need the host's network, or None."""
     local = tuple(f"laser_tf.callbacks:{name}" for name in _LOCAL_CALLBACKS)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.sweeps import population
 from laser_tf.training import cluster_config, config_choices, run_config
 
-PARTS = ("grid", "zipped", "log_uniform", "choices")  # Keys of the section that vary other keys.
+# Keys of the section that vary other keys.
+PARTS = ("grid", "zipped", "uniform", "log_uniform", "choices")
 _MAX_MEMBERS = 1_000
 _OWN_SECTIONS = ("sweep", "population", "cluster")
 # Keys of the sections environment and replay in which members on one replay may differ.
@@ -42,8 +43,8 @@ _OF_WEIGHTS = (
 class Config:
     """Differences between the members of a sweep.
 
-    `grid`, `zipped`, `log_uniform` and `choices` are nested like a run's configuration: section ->
-    key.
+    `grid`, `zipped`, `uniform`, `log_uniform` and `choices` are nested like a run's configuration:
+    section -> key.
 
     Raises:
       ConfigError: If a value is out of range.
@@ -55,9 +56,12 @@ class Config:
     zipped: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
     )  # values of which the i-th of all keys together are a member, (a, b, ...)
-    log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
+    uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
         default_factory=dict
     )  # (lowest, highest) between which values are sampled
+    log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
+        default_factory=dict
+    )  # (lowest, highest) between which values with a uniform logarithm are sampled
     choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
         default_factory=dict
     )  # values of which each member samples one, (a, b, ...)
@@ -99,13 +103,9 @@ class Config:
             raise errors.ConfigError(
                 f"zipped must have equally many values for each key, got {lengths}."
             )
-        for key, values in parts["log_uniform"].items():
-            for value in values:
-                config_checks.check_number(f"log_uniform.{key}", value)
-            if len(values) != 2 or not 0 < values[0] <= values[1]:
-                raise errors.ConfigError(
-                    f"log_uniform.{key} must be (lowest, highest), both above 0, got {values!r}."
-                )
+        for name in ("uniform", "log_uniform"):
+            for key, values in parts[name].items():
+                _check_bounds(f"{name}.{key}", values, is_log=name == "log_uniform")
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Yields the points of grid and zipped, `section.key` -> value; {} without both."""
@@ -124,7 +124,18 @@ class Config:
                     values[key] = float(np.exp(random.uniform(np.log(lowest), np.log(highest))))
                 for key, choices in config_values.flatten(self.choices).items():
                     values[key] = choices[random.integers(len(choices))]
+                for key, (lowest, highest) in config_values.flatten(self.uniform).items():
+                    values[key] = float(random.uniform(lowest, highest))
                 yield values
+
+
+def _check_bounds(key: str, values: Sequence[Any], *, is_log: bool) -> None:
+    for value in values:
+        config_checks.check_number(key, value)
+    if len(values) != 2 or values[0] > values[1] or is_log and values[0] <= 0:
+        raise errors.ConfigError(
+            f"{key} must be (lowest, highest){', both above 0' if is_log else ''}, got {values!r}."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,14 +171,12 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     base = {name: section for name, section in values.items() if name not in _OWN_SECTIONS}
     sweep = run_config.parse_section("sweep", Config, values)
     hyperparameters = {f"member_{i:02d}": member for i, member in enumerate(sweep.members())}
-    for key in hyperparameters["member_00"]:
-        if key == "run.env_frames" or key.startswith("cluster."):
-            raise errors.ConfigError(
-                f"config.sweep: {key} must be the same for all members. Sweep other keys."
-            )
+    check_swept(hyperparameters["member_00"])
     first_seed = run_config.parse_section("run", run_config.Config, values).seed
     members = {
-        name: _parse_member(name, base, {"run.seed": first_seed + index} | overrides)
+        name: parse_member(
+            f"{name} of the sweep", base, {"run.seed": first_seed + index} | overrides
+        )
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
@@ -190,9 +199,23 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     return SweepConfig(sweep, _parse_population(values, members), cluster, members, hyperparameters)
 
 
-def _parse_member(
+def check_swept(keys: Iterable[str]) -> None:
+    """Raises ConfigError for a key `section.key` that a sweep must not vary."""
+    for key in keys:
+        if key == "run.env_frames" or key.startswith("cluster."):
+            raise errors.ConfigError(
+                f"config.sweep: {key} must be the same for all members. Sweep other keys."
+            )
+
+
+def parse_member(
     name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
 ) -> run_config.RunConfig:
+    """Returns the configuration of a member with other values under keys `section.key`.
+
+    Raises:
+      ConfigError: For an unknown key or an invalid value; the message has the name.
+    """
     if unknown := [key for key in overrides if "." not in key]:
         raise errors.ConfigError(
             f"config.sweep: keys of {', '.join(PARTS)} must be section.key, got {unknown[0]!r}. "
@@ -202,7 +225,7 @@ def _parse_member(
     try:
         return run_config.parse(config_choices.override(sections | dict(base), overrides))
     except errors.ConfigError as error:
-        raise errors.ConfigError(f"{name} of the sweep: {error}") from None
+        raise errors.ConfigError(f"{name}: {error}") from None
 
 
 def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:

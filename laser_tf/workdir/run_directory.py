@@ -9,7 +9,8 @@ from typing import Any
 from laser_tf import config_values, errors
 from laser_tf.workdir import atomic, identity, lock, overrides
 
-CONFIG_FILE, SWEEP_FILE = "config.json", "sweep.json"  # configuration of a run, of a sweep
+# Configuration of a run, of a sweep, of a search.
+CONFIG_FILE, SWEEP_FILE, SEARCH_FILE = "config.json", "sweep.json", "search.json"
 LEARNER_CHECKPOINTS = "checkpoints/learner"
 BEST_CHECKPOINT = "checkpoints/best"
 REPLAY_CHECKPOINT = "checkpoints/replay"
@@ -19,15 +20,17 @@ ORIGIN = "init_from"  # key of config.json: the run that provided the initial we
 COMMAND = "command"  # key of both files: the command that created the directory
 
 _HAS_CHECKPOINT = "has_checkpoint"  # key of config.json: whether weights were ever saved
-_KINDS = {CONFIG_FILE: "run", SWEEP_FILE: "sweep"}
+_KINDS = {CONFIG_FILE: "run", SWEEP_FILE: "sweep", SEARCH_FILE: "search"}
 _DIRECTORIES = {
     CONFIG_FILE: (LEARNER_CHECKPOINTS, REPLAY_CHECKPOINT, "tensorboard", "videos"),
     SWEEP_FILE: ("tensorboard",),
+    SEARCH_FILE: (),
 }
 # Glob patterns of files that exist only after the start of a run or a sweep.
 _TRACES = (
     "evaluation.json", "episodes.csv", f"{REPLAY_CHECKPOINT}/*", f"{LEARNER_CHECKPOINTS}/*",
     "member_*/config.json", "population/*", f"{FINISHED_MEMBERS}/*", "replay/*",
+    "study.log", "trial_*/config.json",
 )  # fmt: skip
 _SCHEDULE = "learner.learning_rate_schedule"
 
@@ -109,12 +112,26 @@ def open_sweep(
     return _open(workdir / SWEEP_FILE, config, extra, defaults or {}, extend)
 
 
+def open_search(
+    workdir: pathlib.Path,
+    config: dict[str, Any],
+    extra: dict[str, Any],
+    *,
+    defaults: Mapping[str, Any],
+) -> bool:
+    """Creates and locks the directory of a search, or checks it. See `open_workdir`.
+
+    All trials have the same `run.env_frames`.
+    """
+    return _open(workdir / SEARCH_FILE, config, extra, defaults, None)
+
+
 def _open(
     path: pathlib.Path,
     config: dict[str, Any],
     extra: dict[str, Any],
     defaults: Mapping[str, Any],
-    extend: bool,
+    extend: bool | None,
     patience_seconds: float = 0.0,
     overridden: Collection[str] = (),
 ) -> bool:
@@ -122,7 +139,7 @@ def _open(
     config, defaults = json.loads(json.dumps((config, defaults)))
     _check_unused(path)
     try:
-        for name in _DIRECTORIES[path.name]:
+        for name in ("", *_DIRECTORIES[path.name]):
             (workdir / name).mkdir(parents=True, exist_ok=True)
         lock.acquire(workdir / lock.FILE, patience_seconds)
     except OSError as error:
@@ -137,7 +154,7 @@ def _open(
         return True
     content, accepted = overrides.record(content, before, now, overridden)
     content["config"] = now
-    if identity.is_longer(accepted, now):
+    if extend is not None and identity.is_longer(accepted, now):
         _extend(path, content, before, extend or identity.LENGTH in overridden)
     elif differences := identity.describe_differences(accepted, now):
         command = content.get(COMMAND)
@@ -228,10 +245,14 @@ def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any
 
 
 def check_no_sweep(workdir: pathlib.Path) -> None:
-    """Raises WorkdirError for the directory of a sweep; the error names a run directory in it."""
-    if (workdir / SWEEP_FILE).exists():
-        run = min(workdir.glob(f"*/{CONFIG_FILE}"), default=workdir / "agent" / CONFIG_FILE).parent
-        raise WorkdirError(f"{workdir} holds a sweep. Name the directory of one run in it: {run}")
+    """Raises WorkdirError for a sweep or a search; the error names a run directory in it."""
+    for name in (SWEEP_FILE, SEARCH_FILE):
+        if (workdir / name).exists():
+            run = min(workdir.glob(f"*/{CONFIG_FILE}"), default=workdir / "agent" / CONFIG_FILE)
+            raise WorkdirError(
+                f"{workdir} holds a {_KINDS[name]}. Name the directory of one run in it: "
+                f"{run.parent}"
+            )
 
 
 def read_origin(workdir: pathlib.Path) -> str:

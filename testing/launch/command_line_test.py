@@ -62,6 +62,8 @@ class RejectionTest(commands.CommandTest):
         ("train", ["--learning_rate=1"], "--config.learner.learning_rate"),
         ("train", ["seed"], "seed"),
         ("sweep", ["--config.population.method=pbd"], "pbd"),
+        ("sweep", ["--search_space=agent.entropy_cost=grid(nan)"], "nan"),
+        ("sweep", ["--config.population.copy_margin=-1"], "config.population", "copy_margin"),
         ("benchmark", ["--seconds=nan"], "--seconds", "nan", 86400),
         ("benchmark", ["--config.cluster.actors=2"], "--config.cluster.actors"),
         ("benchmark", ["--config=reactor:minatar"], "replay.scheme", "sequence_store_benchmark"),

@@ -50,8 +50,8 @@ class SweepTest(commands.CommandTest):
     def test_population_on_one_replay_survives_crashes_and_resumes(self):
         flags = (
             CATCH,
-            "--grid=learner.learning_rate=0.0005,0.002",
-            "--grid=agent.entropy_cost=0.01",
+            "--search_space=learner.learning_rate=grid(0.0005,0.002)",
+            "--search_space=agent.entropy_cost=grid(0.01)",
             "--population=pbt",
             "--config.population.ready_env_frames=3000",
             "--config.run.env_frames=30000",
@@ -135,8 +135,8 @@ class SweepTest(commands.CommandTest):
         return commands.run(
             "sweep",
             CATCH,
-            "--grid=learner.learning_rate=0.0005,0.002",
-            "--grid=agent.entropy_cost=0.01",
+            "--search_space=learner.learning_rate=grid(0.0005,0.002)",
+            "--search_space=agent.entropy_cost=grid(0.01)",
             "--config.run.env_frames=1000",
             "--config.run.evaluation_episodes=0",
             f"--workdir={self.workdir}",
@@ -164,24 +164,34 @@ class SweepTest(commands.CommandTest):
         self.assertFalse((self.workdir / "finished").exists())
 
     @parameterized.parameters(
-        (("--grid=learner.learning_rat=0.1",), ("learning_rat", "learning_rate")),
+        (("--search_space=learner.learning_rat=grid(0.1)",), ("learning_rat", "learning_rate")),
         (
-            ("--config=configs/sweeps.py:minatar", "--grid=environment.task=asterix,breakout"),
+            ("--search_space=agent.discount=grid(0.9)", "--search_space=agent.discount=grid(0.99)"),
+            ("--search_space=agent.discount=grid(0.99)",),
+        ),
+        (
+            (
+                "--config=configs/sweeps.py:minatar",
+                "--search_space=environment.task=grid(asterix,breakout)",
+            ),
             ("environment.task", "'asterix'", "member_00", "'breakout'"),
         ),
         (
-            ("--grid=agent.discount=0.9,0.99", "--config.agent.discount=0.95"),
+            ("--search_space=agent.discount=grid(0.9,0.99)", "--config.agent.discount=0.95"),
             ("--config.agent.discount=0.95",),
         ),
         # The flag replaces the learning rates that the configuration samples.
         (
             (
                 "--config=configs/sweeps.py:minatar_multitask",
-                "--grid=learner.learning_rate=0.001,-7.0",
+                "--search_space=learner.learning_rate=grid(0.001,-7.0)",
             ),
             ("member_10", "learning_rate", -7.0),
         ),
         (("--config=configs/laser.py:catch",), ("sweep", "configs/laser.py:catch")),
+        (("--search=random",), ("--config", CATCH.partition("=")[2])),
+        (("--trials=3",), ("--trials", 3, "--search")),
+        (("--search=random", "--config=laser:catch", "--extend"), ("--extend",)),
         (("--config.cluster.actors=2",), ("config.cluster", "actors", 2)),
     )
     def test_bad_flag_is_rejected_and_nothing_written(self, flags, names):
@@ -214,7 +224,11 @@ class SweepTest(commands.CommandTest):
         path = self._write_config(
             "config = sweeps.get_config('catch')", "del config.population, config.sweep.grid"
         )
-        flags = f"--config={path}", "--population=pbt", "--grid=agent.entropy_cost=0,0.1"
+        flags = (
+            f"--config={path}",
+            "--population=pbt",
+            "--search_space=agent.entropy_cost=grid(0,0.1)",
+        )
         self.assert_rejected(("agent.entropy_cost", 0, "member_00"), "sweep", *flags)
 
     def test_directory_of_another_sweep_is_rejected(self):

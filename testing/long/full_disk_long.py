@@ -20,7 +20,7 @@ class FullDiskTest(FullDiskCase):
             "sweep",
             "--config=configs/sweeps.py:catch",
             *FLAGS,
-            "--grid=agent.entropy_cost=0.005,0.01",
+            "--search_space=agent.entropy_cost=grid(0.005,0.01)",
             "--config.run.env_frames=10000",
             f"--workdir={self.workdir}",
         )

@@ -1,0 +1,290 @@
+"""A search of launch.sweep: launch.train runs each trial, launch.evaluate the best one."""
+
+import collections
+import csv
+import json
+import logging
+import pathlib
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from laser_tf import errors
+from laser_tf.environments import factory
+from laser_tf.evaluation import evaluation_files
+from laser_tf.monitoring import progress
+from laser_tf.sweeps import optuna_search, search, search_space, sweep_config
+from laser_tf.training import run_config
+from laser_tf.workdir import atomic, run_directory, versions
+from launch import command_line, found_config, subcommand
+
+METHODS = ("random", "optuna")
+BEST_FILE = "best_trial.json"
+_PERIOD = "run.evaluate_every_env_frames"
+_EVALUATIONS = 10  # of a trial during training, if the configuration has none
+_MAX_FAILURES = 3  # of trials, one after another
+
+
+def run(
+    flag: found_config.ConfigFlag,
+    values: Mapping[str, dict[str, Any]],
+    method: str,
+    at_once: int,
+    workdir: pathlib.Path,
+) -> None:
+    """Runs or resumes a search and prints its best trial; after a signal it does not return.
+
+    Args:
+      flag: The flag `--config`, whose arguments are those of all trials.
+      values: Nested values of a run, and section `sweep` with the search space; its `samples` is
+        the number of trials.
+      method: One of `METHODS`.
+      at_once: Max number of trials at the same time.
+      workdir: Directory of the search.
+
+    Raises:
+      UserError: For a configuration or directory that does not fit, or if trials fail.
+    """
+    search_space.check_keys(flag.given())
+    base = {name: keys for name, keys in values.items() if name != "sweep"}
+    space = run_config.parse_section("sweep", sweep_config.Config, values)
+    config = run_config.parse(base)
+    search_space.check_trials(space, base)
+    _check(config, at_once)
+    arguments = {key: text for key, text in flag.overrides.items() if not key.startswith("sweep.")}
+    if method == "optuna":
+        optuna_search.import_optuna()
+        if not (config.run.evaluate_every_env_frames or _PERIOD in arguments):
+            arguments[_PERIOD] = str(_default_period(config))
+    spec = factory.environment_spec(config.environment)
+    config.agent.check_actions(spec.action)
+    config.replay.check_observation(spec.observation)
+    resumed = run_directory.open_search(
+        workdir,
+        {**base, "sweep": _without_samples(values["sweep"]), "search": {"method": method}},
+        {
+            "versions": versions.recorded(),
+            run_directory.COMMAND: command_line.given_command("sweep", workdir),
+        },
+        defaults=run_config.defaults(base, sweep=sweep_config.Config),
+    )
+    logging.info("%s %s", "Resuming" if resumed else "Starting a search in", workdir)
+    period = int(arguments.get(_PERIOD, config.run.evaluate_every_env_frames))
+    searching: search.Search = (
+        optuna_search.OptunaSearch(space, workdir, config.run.env_frames // max(period, 1))
+        if method == "optuna"
+        else search.RandomSearch(space)
+    )
+    trials = Trials(searching, workdir, config.run.env_frames, period, flag.file, arguments)
+    subcommand.run_all(trials.commands(), at_once, trials.start)
+    trials.report_best()
+
+
+def _check(config: run_config.RunConfig, at_once: int) -> None:
+    """Raises ConfigError for a run that cannot be a trial."""
+    if not config.run.evaluation_episodes:
+        raise errors.ConfigError(
+            "config.run: evaluation_episodes must be above 0 with --search, which compares "
+            "evaluations, got 0."
+        )
+    if address := config.replay.address:
+        raise errors.ConfigError(
+            f"config.replay: address must be empty with --search, because each trial has its own "
+            f"replay, got {address!r}."
+        )
+    if at_once > 1 and (port := config.run.replay_port):
+        raise errors.ConfigError(
+            f"config.run: replay_port must be 0 with --parallel_trials={at_once}, got {port}."
+        )
+
+
+def _default_period(config: run_config.RunConfig) -> int:
+    """Returns the env frames between the evaluations of a trial, at least those of an unroll."""
+    unroll_frames = config.replay.unroll_length * config.environment.action_repeat
+    return max(config.run.env_frames // _EVALUATIONS, unroll_frames)
+
+
+def _without_samples(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a section `sweep` without the number of trials, which may grow."""
+    return {key: value for key, value in section.items() if key != "samples"}
+
+
+class Trials:
+    """The trials of a search as commands."""
+
+    def __init__(
+        self,
+        searching: search.Search,
+        workdir: pathlib.Path,
+        env_frames: int,
+        period: int,
+        config_file: str,
+        arguments: Mapping[str, str],
+    ):
+        """Creates the commands of a search; see `run`.
+
+        Args:
+          searching: Search.
+          workdir: Directory of the search.
+          env_frames: Env frames of a trial.
+          period: Env frames between evaluations during training; 0 for none.
+          config_file: Value of `--config`.
+          arguments: `section.key` -> text of all trials.
+        """
+        self._search = searching
+        self._workdir = workdir
+        self._env_frames = env_frames
+        self._period = period
+        self._config_file = config_file
+        self._arguments = arguments
+        self._running: dict[subcommand.Command, search.Trial] = {}
+        self._failures = 0  # since a trial has not failed
+
+    def commands(self) -> Iterator[subcommand.Command]:
+        """Yields the command of each trial that has no result; see `search.Search.propose`."""
+        for trial in self._search.propose():
+            if self._result(trial) is not None:
+                self._end(trial, is_pruned=False)  # The search ended before it read the result.
+                continue
+            title = f"{trial.name}: {_describe(trial.values)}"
+            arguments = (*self._train_arguments(trial), f"--workdir={self._workdir / trial.name}")
+            log = self._workdir / "logs" / f"{trial.name}.log"
+            command = subcommand.Command("train", arguments, title, log)
+            self._running[command] = trial
+            yield command
+
+    def start(self, command: subcommand.Command) -> "_TrialProcess":
+        """Starts a trial."""
+        return _TrialProcess(self, command)
+
+    def _train_arguments(self, trial: search.Trial) -> list[str]:
+        texts = self._arguments | {key: str(value) for key, value in trial.values.items()}
+        return [f"--config={self._config_file}", *(f"--config.{k}={v}" for k, v in texts.items())]
+
+    def _result(self, trial: search.Trial) -> float | None:
+        """Returns the mean return of the evaluation at the end, or None."""
+        folder = self._workdir / trial.name
+        if not evaluation_files.has_standard_evaluation(folder, self._env_frames):
+            return None
+        return json.loads(evaluation_files.result_file(folder).read_text())["mean_return"]
+
+    def should_prune(self, command: subcommand.Command) -> bool:
+        """Reports new evaluations of a running trial; returns whether to stop it."""
+        trial = self._running[command]
+        returns = _read_evaluations(self._workdir / trial.name / "evaluations.csv")
+        evaluations = {frames // self._period: value for frames, value in returns.items()}
+        return bool(evaluations) and self._search.should_prune(trial.number, evaluations)
+
+    def end(self, command: subcommand.Command, code: int, is_pruned: bool) -> int:
+        """Records the end of a trial; returns an exit code above 0 if the search must end."""
+        if self._end(self._running.pop(command), is_pruned) != search.FAILED:
+            self._failures = 0
+            return 0
+        self._failures += 1
+        logging.warning("%s", subcommand.describe_failure(command, code))
+        return (code or 1) if self._failures >= _MAX_FAILURES else 0
+
+    def _end(self, trial: search.Trial, is_pruned: bool) -> str:
+        mean_return = self._result(trial)
+        unfinished = search.PRUNED if is_pruned else search.FAILED
+        state = unfinished if mean_return is None else search.COMPLETE
+        self._search.end(trial.number, state, mean_return)
+        trials = self._search.trials()
+        search.write_table(self._workdir, trials)
+        best = search.best(trials)
+        logging.info(
+            "%s: %s%s%s", trial.name, state,
+            "" if mean_return is None else f", mean return {progress.number(mean_return, 2)}",
+            f"; best: {best.name}, {progress.number(best.mean_return, 2)}" if best else "",
+        )  # fmt: skip
+        return state
+
+    def report_best(self) -> None:
+        """Evaluates the best trial, writes `best_trial.json` and prints its command.
+
+        Raises:
+          UsageError: If no trial is complete.
+        """
+        trials = self._search.trials()
+        best = search.best(trials)
+        if best is None:
+            raise command_line.UsageError(
+                f"no trial of {self._workdir} is complete; see its logs. Use a larger --trials."
+            )
+        path = self._workdir / BEST_FILE
+        content = json.loads(path.read_text()) if path.exists() else {}
+        if content.get("trial") != best.name:
+            content = self._evaluate(best)
+            atomic.write(path, json.dumps(content, indent=2) + "\n")
+        states = collections.Counter(trial.state for trial in trials)
+        counts = ", ".join(f"{number} {state}" for state, number in states.items())
+        print(f"trials        {counts}")
+        print(f"best trial    {best.name}: {_describe(best.values)}")
+        print(f"mean return   {content['mean_return']:.2f} in {content['episodes']} episodes")
+        print(f"its command   {content['command']}")
+
+    def _evaluate(self, best: search.Trial) -> dict[str, Any]:
+        """Evaluates a trial with another seed, because the best of many results is partly luck."""
+        folder = self._workdir / best.name
+        # The command names the environment's code.
+        arguments = (f"--workdir={folder}", "--trust_config")
+        log = self._workdir / "logs" / "evaluation.log"
+        subcommand.run_all(
+            [subcommand.Command("evaluate", arguments, f"Evaluating {best.name}", log)]
+        )
+        summary = json.loads(evaluation_files.result_file(folder).read_text())
+        return {
+            "trial": best.name,
+            "values": dict(best.values),
+            "mean_return": summary["mean_return"],
+            "episodes": summary["episodes"],
+            "command": shlex.join(["python", "-m", "launch.train", *self._train_arguments(best)]),
+        }
+
+
+class _TrialProcess:
+    """The process of a trial, which ends it once it is pruned; a `subcommand.Process`."""
+
+    def __init__(self, trials: Trials, command: subcommand.Command):
+        self._trials = trials
+        self._command = command
+        self._process = subcommand.start_here(command)
+        self._is_pruned = self._is_interrupted = False
+
+    def poll(self) -> int | None:
+        """See `subcommand.Process`; a failed trial does not end the search."""
+        code = self._process.poll()
+        if code is None:
+            if not self._is_pruned and self._trials.should_prune(self._command):
+                self._is_pruned = True
+                self._process.send_signal(signal.SIGTERM)
+            return None
+        if self._is_interrupted:  # The same command resumes the trial.
+            return code
+        return self._trials.end(self._command, code, self._is_pruned)
+
+    def send_signal(self, signal_number: int) -> None:
+        """See `subcommand.Process`."""
+        self._is_interrupted = True
+        self._process.send_signal(signal_number)
+
+
+def _describe(values: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{key}={format(value, '.4g') if isinstance(value, float) else value}"
+        for key, value in values.items()
+    )
+
+
+def _read_evaluations(path: pathlib.Path) -> dict[int, float]:
+    """Returns env frames -> mean return over tasks of each periodic evaluation.
+
+    The module of the log, `evaluation_log`, would import TensorFlow into this process.
+    """
+    returns: dict[int, list[float]] = collections.defaultdict(list)
+    if path.exists():
+        *lines, _ = path.read_text().split("\n")  # The last line may be incomplete.
+        for row in csv.DictReader(lines):
+            returns[int(row["env_frames"])].append(float(row["mean_return"]))
+    return {frames: sum(values) / len(values) for frames, values in returns.items()}
