@@ -159,7 +159,7 @@ class Trials:
         return _TrialProcess(self, command)
 
     def _train_arguments(self, trial: search.Trial) -> list[str]:
-        texts = self._arguments | {key: str(value) for key, value in trial.values.items()}
+        texts = {**self._arguments} | {key: str(value) for key, value in trial.values.items()}
         return [f"--config={self._config_file}", *(f"--config.{k}={v}" for k, v in texts.items())]
 
     def _result(self, trial: search.Trial) -> float | None:
