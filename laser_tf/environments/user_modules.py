@@ -35,7 +35,7 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
         raise UntrustedError(
             f"environment.task in {source} names {', '.join(unnamed)}, code outside this package "
             "that would run with your permissions. Give --trust_config if you trust the author of "
-            "that run directory."
+            "that directory."
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, factory, user_modules
 from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
-from laser_tf.monitoring import progress
+from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import learner_checkpoints, run_config
 from laser_tf.workdir import run_directory
 
@@ -72,17 +72,9 @@ def evaluate(
         if changes:
             check_spec(evaluating.environment.spec(), config.environment)
         summary = _evaluate_weights(evaluating, workdir, config, best, stream)
+    selection = "greedy" if greedy else config.agent.acting_in_evaluation
     summary["protocol"] = {
-        "suite": environment.suite,
-        "episodes_per_task": episodes,
-        "environments_at_once_per_task": episode_runner.environments_per_task(
-            episodes, len(environment.tasks)
-        ),
-        "seed": seed,
-        "action_selection": "greedy" if greedy else config.agent.acting_in_evaluation,
-        "rewards": "raw",
-        **environment.protocol(),
-        **({"changed_environment": changes} if changes else {}),
+        **episode_runner.describe_protocol(environment, episodes, seed, selection, changes),
         **({"weights": "best"} if best else {}),
     }
     newest = evaluation_files.result_file(workdir, history_length)
@@ -90,9 +82,14 @@ def evaluate(
         result = evaluation_files.add(workdir, summary, history_length)
         if video:
             episode_actions = evaluating.finished_episodes, evaluating.actions
-            summary["videos"] = episode_video.write_medians(
-                result, environment, seed, *episode_actions, newest.stem, summary["env_frames"]
+            written = episode_video.write_medians(
+                workdir / "videos", result.stem, environment, seed, *episode_actions
             )
+            summary["videos"] = [str(video.path) for video in written]
+            for shown in written:
+                writer = tensorboard.MetricsWriter(workdir / "tensorboard/evaluation")
+                tag = f"{newest.stem}{shown.suffix}/median_episode"
+                writer.write_video(summary["env_frames"], tag, shown.gif)
             evaluation_files.write(summary, result, newest)
     except OSError as error:
         raise run_directory.WorkdirError(
