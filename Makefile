@@ -6,6 +6,7 @@
 #
 # make vizdoom, make minigrid, make control   add these suites to the environment
 # make box2d                                  adds the physics of gymnasium's LunarLander-v3
+# make envpool                                adds EnvPool, whose vector environments step themselves
 # make onnx                                   adds what launch.export --format=onnx needs
 # make gpu                                    adds the CUDA libraries that TensorFlow needs
 # make test-extras                            adds all of these but gpu and tests them
@@ -17,7 +18,7 @@ INSTALLED := $(VENV)/installed
 DOCS_VENV := .venv-docs
 DOCS_INSTALLED := $(DOCS_VENV)/installed
 
-.PHONY: train test docs format environment vizdoom minigrid control box2d onnx gpu test-long test-extras
+.PHONY: train test docs format environment vizdoom minigrid control box2d envpool onnx gpu test-long test-extras
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
@@ -38,7 +39,7 @@ docs: $(DOCS_INSTALLED)
 test-long: $(INSTALLED)
 	@$(VENV)/bin/python -m pytest -q -m long testing testing/long/*_long.py
 
-test-extras: vizdoom minigrid control box2d onnx
+test-extras: vizdoom minigrid control box2d envpool onnx
 	@$(VENV)/bin/python -m pytest -q testing/extras/*_extra.py
 
 format: $(INSTALLED)
@@ -47,7 +48,7 @@ format: $(INSTALLED)
 
 environment: $(INSTALLED)
 
-vizdoom minigrid control box2d onnx: $(INSTALLED)
+vizdoom minigrid control box2d envpool onnx: $(INSTALLED)
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps -r requirements-$@.txt
 
 gpu: $(INSTALLED)

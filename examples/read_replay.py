@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from laser_tf import errors
-from laser_tf.environments import factory, user_modules
+from laser_tf.environments import factory
 from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
 from laser_tf.workdir import run_directory
@@ -30,10 +30,7 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
       unrolls: Number of unrolls to sample.
       trust_config: Whether the run's `config.json` may name modules to import.
     """
-    config = run_config.parse(run_directory.read_config(workdir))
-    if not trust_config:
-        code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named=())
+    config = run_config.read_trusted(workdir, trust_config)
     spec = factory.environment_spec(config.environment)
     agent = assembly.build_agent(config, spec, "float32", seed=0)
     signature = assembly.unroll_signature(config, spec, agent)

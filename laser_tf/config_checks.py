@@ -23,6 +23,11 @@ def check_types(config: Any) -> None:
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
+        if isinstance(field.type, str):  # A class of a user.
+            raise errors.ConfigError(
+                f"{field.name} must have a type as annotation, got the text {field.type!r}. Remove "
+                "from __future__ import annotations."
+            )
         if field.type is int and type(value) is float and value.is_integer():
             value = int(value)
         elif isinstance(value, list) and typing.get_origin(field.type) is tuple:

@@ -4,7 +4,8 @@ import inspect
 import re
 from collections.abc import Sequence
 
-from laser_tf.environments import python_config, user_modules
+from laser_tf import user_code
+from laser_tf.environments import python_config
 from laser_tf.training import callbacks
 from launch import command_line
 
@@ -33,7 +34,7 @@ def _make(entry: str) -> callbacks.Callback:
             "e.g. --callbacks=laser_tf.callbacks:KeepBest."
         )
     module_name, name, given = match.groups()
-    made = user_modules.load_attribute(module_name, name, example=f"{module_name}:MyCallback")
+    made = user_code.load_attribute(module_name, name, example=f"{module_name}:MyCallback")
     arguments = python_config.parse_arguments(given or "")
     if callable(made):
         try:

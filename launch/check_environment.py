@@ -19,12 +19,14 @@ import tree
 from absl import flags
 from rich import console
 
-from laser_tf import observations
+from laser_tf import errors, observations
 from laser_tf.environments import environment_check, environment_config, suites
 from laser_tf.networks import trunk_config
 from launch import command_line
 
-_SUITE = flags.DEFINE_string("suite", "gymnasium", "gymnasium, dm_env, tf_agents, atari, ...")
+_SUITE = flags.DEFINE_string(
+    "suite", "gymnasium", "gymnasium, dm_env, atari, ... or my_module:MySuite"
+)
 _TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
 _STEPS = flags.DEFINE_integer("steps", 1_000, "that are played in each environment at most")
 _SECONDS = flags.DEFINE_float(
@@ -73,7 +75,7 @@ def _add_torso_warnings(report: environment_check.CheckReport) -> None:
         if observations.is_image(leaf):
             try:
                 trunk_config.check_image(trunk_config.TrunkConfig().torso, leaf.shape)
-            except ValueError as error:
+            except errors.ConfigError as error:
                 report.add("warning", str(error))
 
 

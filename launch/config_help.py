@@ -49,12 +49,12 @@ def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
 
 
 def comments(section_class: type) -> dict[str, str]:
-    """Returns the comment of each field of a dataclass, including inherited fields."""
+    """Returns the comment of each field of a dataclass, including inherited fields, or ""."""
     known = {}
     for part in reversed(section_class.__mro__):
         if dataclasses.is_dataclass(part):
             known |= _own_comments(part)
-    return {field.name: known[field.name] for field in dataclasses.fields(section_class)}
+    return {field.name: known.get(field.name, "") for field in dataclasses.fields(section_class)}
 
 
 def _own_comments(section_class: type) -> dict[str, str]:

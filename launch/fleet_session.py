@@ -11,7 +11,7 @@ from laser_tf.training import cluster_config
 
 
 def run(
-    job: fleet.Job,
+    job: fleet.Work,
     cluster: cluster_config.ClusterConfig,
     workdir: pathlib.Path,
     open_workdir: Callable[[], bool],
@@ -27,15 +27,15 @@ def run(
     Returns:
       The signal that stopped the fleet, which has saved itself; None if the job is finished.
     """
-    interrupted = interruption.Interruption()
+    signals = interruption.Interruption()
     try:
         with (
             contextlib.ExitStack() as diverted,  # Until Ray has ended, which logs, too.
-            ray_session.session(cluster, *job.requested_resources, interrupted),
+            ray_session.session(cluster, *job.requested_resources, signals),
         ):
             # After a signal nothing is written.
-            if interrupted.stop_requested or not open_workdir():
-                return interrupted.signal_number
+            if signals.stop_requested or not open_workdir():
+                return signals.signal_number
             diverted.enter_context(native_messages.diverted(workdir / "native.log"))
             # Ray prints to standard output when a process dies; the fleet logs such events.
             with (
@@ -44,11 +44,11 @@ def run(
                 contextlib.redirect_stdout(log),
             ):
                 running = fleet.Fleet(job, workdir, cluster)
-                running.run(interrupted)
+                running.run(signals)
     except interruption.Stopped as stopped:
         return stopped.signal_number
-    if interrupted.stop_requested:  # Even if the job has finished in the meantime.
-        logging.info("%s", running.outcome(interrupted))
+    if signals.stop_requested:  # Even if the job has finished in the meantime.
+        logging.info("%s", running.outcome(signals))
     else:
         job.finish()
-    return interrupted.signal_number
+    return signals.signal_number

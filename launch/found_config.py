@@ -9,6 +9,7 @@ from absl import flags
 
 from laser_tf import config_values, errors
 from laser_tf.api import config_files
+from laser_tf.environments import user_modules
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import config_choices, run_config
 from laser_tf.workdir import run_directory
@@ -90,6 +91,9 @@ class ConfigFlag:
             else config_files.load(self._flag.value, "--config").to_dict()
         )
         run_config.check_nesting(values)
+        if run and not flags.FLAGS["trust_config"].value:
+            source, code = run / run_directory.CONFIG_FILE, run_config.user_code_of(values)
+            user_modules.check_trusted(source, code, self.overrides.values())
         return values
 
     def _parse_overrides(self, values: dict[str, Any]) -> dict[str, Any]:

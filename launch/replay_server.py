@@ -65,7 +65,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     spec = factory.environment_spec(config.environment)
     lock.acquire(folder / lock.FILE, flag="--checkpoint_folder")
-    interrupted = interruption.Interruption()
+    signals = interruption.Interruption()
     # TensorFlow and Reverb take seconds to load, so all other checks come first.
     from laser_tf.replay import memory, server
     from laser_tf.training import assembly
@@ -86,13 +86,13 @@ def main() -> None:
         replay.guard_memory(limit_bytes or None)
         fill = config.replay.fill_level(replay.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
-        _serve(replay, config.replay.replay_table, interrupted, folder)
+        _serve(replay, config.replay.replay_table, signals, folder)
 
 
 def _serve(
     replay: "server.ReplayServer",
     table: str | None,
-    interrupted: interruption.Interruption,
+    signals: interruption.Interruption,
     folder: pathlib.Path,
 ) -> None:
     """Logs the server's state and saves it until a signal arrives, then ends the process."""
@@ -101,7 +101,7 @@ def _serve(
     period = 60 * _CHECKPOINT_MINUTES.value
     now = time.monotonic()
     next_save, next_health = now + period, now + _HEALTH_PERIOD_SECONDS
-    while not interrupted.stop_requested:
+    while not signals.stop_requested:
         time.sleep(_POLL_PERIOD_SECONDS)
         if time.monotonic() >= next_health:
             next_health += _HEALTH_PERIOD_SECONDS
@@ -125,7 +125,7 @@ def _serve(
         ) from None
     replay.stop()
     logging.info("Saved replay; the same command resumes the server")
-    interruption.end_by(interrupted.signal_number)
+    interruption.end_by(signals.signal_number)
 
 
 class _Health:

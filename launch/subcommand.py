@@ -84,10 +84,10 @@ def run_all(
     """
     waiting, failures = collections.deque(commands), []
     running: list[tuple[Command, Process]] = []
-    interrupted = interruption.Interruption()
+    received = interruption.Interruption()
     num_forwarded = 0  # signals
     while True:
-        while waiting and len(running) < at_once and not (failures or interrupted.stop_requested):
+        while waiting and len(running) < at_once and not (failures or received.stop_requested):
             command = waiting.popleft()
             if command.title:
                 logging.info("%s", command.title)
@@ -96,7 +96,7 @@ def run_all(
             break
         time.sleep(_POLL_SECONDS)
         # One signal for each poll, because the second of two may be lost.
-        new_signals = interrupted.signals[num_forwarded : num_forwarded + 1]
+        new_signals = received.signals[num_forwarded : num_forwarded + 1]
         num_forwarded += len(new_signals)
         for child in list(running):
             command, process = child
@@ -107,9 +107,9 @@ def run_all(
                 running.remove(child)
             if code:
                 failures.append(_describe_failure(command, code))
-    if interrupted.stop_requested:
+    if received.stop_requested:
         logging.info("Stopped all commands; the same command resumes them")
-        interruption.end_by(interrupted.signal_number)
+        interruption.end_by(received.signal_number)
     interruption.restore_default_handlers()
     if failures:
         raise command_line.UsageError(f"{'; '.join(failures)}; the same command resumes")

@@ -73,13 +73,13 @@ def _run(
             if member.environment == config.first.environment:
                 member.agent.check_actions(spec.action)
                 member.replay.check_observation(spec.observation)
-    from laser_tf.cluster import sweep_job
+    from laser_tf.cluster import sweep_work
     from laser_tf.sweeps import sweep_display
     from launch import fleet_session
 
     title = f"{config.first.environment.task}, {len(config.members)} members"
     display = sweep_display.SweepDisplay(config.first.run.env_frames, title, sys.stdout)
-    job = sweep_job.SweepJob(config, spec, workdir, display)
+    job = sweep_work.SweepWork(config, spec, workdir, display)
     stopped_by = fleet_session.run(
         job, config.cluster, workdir, lambda: is_open or _open(config, values, workdir)
     )

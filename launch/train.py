@@ -127,7 +127,7 @@ def _run(
 
 def _run_fleet(plan: plans.Plan) -> int | None:
     """Trains on several processes; returns the signal that stopped the training, or None."""
-    from laser_tf.cluster import run_job
+    from laser_tf.cluster import run_work
     from laser_tf.monitoring import progress
     from launch import fleet_session
 
@@ -145,7 +145,7 @@ def _run_fleet(plan: plans.Plan) -> int | None:
 
     title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
     display = progress.ProgressDisplay(config.run.env_frames, title, sys.stdout)
-    job = run_job.RunJob(config, plan.spec, plan.initial, display)
+    job = run_work.RunWork(config, plan.spec, plan.initial, display)
     stopped_by = fleet_session.run(job, config.cluster, workdir, open_and_log)
     if stopped_by is None:
         interruption.restore_default_handlers()  # An evaluation has nothing to save.

@@ -25,8 +25,8 @@ def _grown_bytes_a_call() -> list[float]:
         gc.collect()
         return psutil.Process().memory_info().rss - before
 
-    grown_bytes(2000)  # caches and allocators settle
-    return [grown_bytes(2000) / 2000 for _ in range(3)]
+    grown_bytes(1000)  # caches and allocators settle
+    return [grown_bytes(1000) / 1000 for _ in range(3)]
 
 
 class ArrayFunctionTest(absltest.TestCase):

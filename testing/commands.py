@@ -82,9 +82,16 @@ class CommandTest(parameterized.TestCase):
         return output, errors
 
     def assert_rejected(
-        self, named: tuple, module: str, *arguments: str, forked: bool = False
+        self, named: tuple, module: str, *arguments: str, forked: bool = True
     ) -> None:
-        """Asserts that a command fails with one line, which names keys and values."""
+        """Asserts that a command fails with one line, which names keys and values.
+
+        Args:
+          named: Keys and values.
+          module: Name of the command.
+          *arguments: Flags of the command.
+          forked: Whether to use `run_forked`, which is faster than `run`.
+        """
         code, _, errors = (run_forked if forked else run)(module, *arguments)
         self.assertNotEqual(code, 0)
         self.assert_is_error(errors, *named)

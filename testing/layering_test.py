@@ -115,6 +115,7 @@ class RulesTest(parameterized.TestCase):
                 self.assertFalse(agents & _imports(module)[0], module)
         inside, outside = _imports("laser_tf/agents/registry")
         known = {"laser_tf/agents/agent_config", "laser_tf/agents/base", "laser_tf/errors"}
+        known |= {"laser_tf/user_code"}
         self.assertContainsSubset(inside, known)
         self.assertContainsSubset(outside, {"importlib", "typing"})
 
@@ -132,7 +133,7 @@ class RulesTest(parameterized.TestCase):
 
     def test_drivers_of_a_cluster_need_no_tensorflow(self):
         reached = set()
-        pending = [f"laser_tf/cluster/{name}" for name in ("fleet", "run_job", "sweep_job")]
+        pending = [f"laser_tf/cluster/{name}" for name in ("fleet", "run_work", "sweep_work")]
         while pending:
             module = pending.pop()
             reached.add(module)

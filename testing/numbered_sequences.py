@@ -30,26 +30,33 @@ def config(**overrides) -> contextual.Contextual:
     return contextual.Contextual(**values | overrides)
 
 
-def make(game: int, newest: int, blanks: tuple[int, int] = (0, 0)) -> stored_unroll.StoredUnroll:
+def make(
+    environment: int, newest: int, blanks: tuple[int, int] = (0, 0)
+) -> stored_unroll.StoredUnroll:
     """Returns a sequence, arrays [S, ...].
 
     Args:
-      game: Number of the environment.
+      environment: Number of the environment.
       newest: Number of the last unroll that is not blank.
       blanks: Number of blank unrolls before and after the others.
     """
     real = S - sum(blanks)
     numbers = [BLANK] * blanks[0] + [*range(newest - real + 1, newest + 1)] + [BLANK] * blanks[1]
-    return tree.map_structure(lambda *parts: np.stack(parts), *[_unroll(game, n) for n in numbers])
+    return tree.map_structure(
+        lambda *parts: np.stack(parts), *[_unroll(environment, n) for n in numbers]
+    )
 
 
-def _unroll(game: int, number: int) -> stored_unroll.StoredUnroll:
+def _unroll(environment: int, number: int) -> stored_unroll.StoredUnroll:
     if number == BLANK:
         return stored_unroll.blank(SIGNATURE)
-    rng = np.random.default_rng((game, number))
+    rng = np.random.default_rng((environment, number))
     unroll = tree.map_structure(
         lambda spec: rng.integers(0, 100, spec.shape).astype(spec.dtype.as_numpy_dtype), SIGNATURE
     )
     return unroll._replace(
-        new_steps=np.int64(U), stream=np.int64(game), number=np.int64(number), task=np.int32(game)
+        new_steps=np.int64(U),
+        stream=np.int64(environment),
+        number=np.int64(number),
+        task=np.int32(environment),
     )

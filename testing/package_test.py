@@ -115,7 +115,7 @@ class PackageTest(absltest.TestCase):
     def test_environment_of_the_user_is_trained(self):
         done = self._run(
             "laser-train", "--config=laser:gymnasium", "--workdir=run",
-            "--config.environment.task=own_coin:Coin-v0", "--config.run.env_frames=2000",
+            "--config.environment.task=own_coin:Coin-v0", "--config.run.env_frames=400",
             "--config.run.evaluation_episodes=2",
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)

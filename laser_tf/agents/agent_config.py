@@ -25,7 +25,7 @@ class AgentConfig(trunk_config.TrunkConfig):
     needs_discrete_actions: ClassVar[bool] = False
     uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
 
-    name: str = ""  # the agent, which sets the other keys: laser, r2d2, acer, a3c or reactor
+    name: str = ""  # laser, r2d2, acer, a3c, reactor or my_module:MyAgent; sets the other keys
     discount: float = 0.99  # factor; gamma, per agent step
     reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
 

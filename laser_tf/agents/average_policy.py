@@ -95,9 +95,8 @@ class AveragePolicyAgent(base.PolicyAgent):
             average.assign(moment)
 
     def _compute_experience(self, unroll: types.Unroll) -> Experience:
-        """Evaluates the policy on an unroll [T + 1, B, ...] and updates the moments."""
+        """Evaluates the policy on an unroll [T + 1, B, ...]."""
         config, env_output = self._config, unroll.env_output
-        self._policy.observe(env_output)
         features, outputs, _ = self._policy(env_output, unroll.core_state)
         behaviour = tf.nest.map_structure(lambda leaf: leaf[:-1], unroll.agent_output)
         is_transition = tf.logical_not(env_output.is_first[1:])

@@ -1,16 +1,17 @@
 """Contract between agents and the actors, replay and learner.
 
 A new agent consists of a file with a subclass of `Agent`, a file with its configuration and an
-entry in `registry.py`. No other module names agents.
+entry in `registry.py`. No other module names agents. An agent outside this package is one class
+that names its configuration, `Agent.config_class`.
 """
 
 import abc
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from laser_tf import types
+from laser_tf import observations, types
 from laser_tf.agents import agent_config
 from laser_tf.distributions import base as distributions_base
 from laser_tf.distributions import categorical
@@ -34,14 +35,53 @@ class AgentContext:
 class Agent(tf.Module, abc.ABC):
     """Selects actions and computes a loss.
 
-    The constructor creates all variables. It raises ValueError if the configuration does not fit
-    the environment. `laser_tf.types` defines the time convention of all inputs.
+    A subclass is created from its configuration and an `AgentContext`. It raises ConfigError if the
+    configuration does not fit the environment. `laser_tf.types` defines the time convention of all
+    inputs.
     """
+
+    # Configuration of an agent outside this package; `registry` has those of the others.
+    config_class: ClassVar[type[agent_config.AgentConfig]] = agent_config.AgentConfig
+
+    def create_variables(self, spec: types.EnvironmentSpec, steps: int, parts: int) -> None:
+        """Creates the variables that the constructor leaves to the first calls of networks.
+
+        `act` and `loss` are traced, not executed, so that existing variables keep their values.
+
+        Args:
+          spec: Environment spec; images have stacked frames.
+          steps: T of an unroll.
+          parts: S of `Unroll.stored_states`; 0 if batch entries are not sequences.
+        """
+
+        def trace() -> None:
+            blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1,)))
+            state = self.initial_state(1)
+            agent_output, _ = self.act(blank, state)
+
+            def repeated(nest: Any, times: int) -> Any:
+                return tf.nest.map_structure(lambda leaf: tf.stack([leaf] * times), nest)
+
+            self.loss(
+                types.Unroll(
+                    repeated(blank, steps + 1),
+                    repeated(agent_output, steps + 1),
+                    state,
+                    task=tf.zeros([1], tf.int32),
+                    is_online=tf.ones([1], tf.bool),
+                    is_own=tf.ones([1], tf.bool),
+                    importance_weight=tf.ones([1]),
+                    stored_states=repeated(state, parts + 1) if parts else (),
+                )
+            )
+
+        strategy = tf.distribute.get_strategy()
+        tf.function(lambda: strategy.run(trace), autograph=False).get_concrete_function()
 
     @property
     @abc.abstractmethod
     def _acting_network(self) -> Any:
-        """Returns the network of `act`, with `moments` and `initial_state` like `trunk.Trunk`.
+        """Returns the network of `act`, with `initial_state` and `observe` like `trunk.Trunk`.
 
         It maps an `EnvOutput`, [T, B, ...], and a core state to outputs and the next core state.
         """
@@ -74,6 +114,14 @@ class Agent(tf.Module, abc.ABC):
     def next_state(self, env_output: types.EnvOutput, core_state: Any) -> Any:
         """Returns the core state after steps [T, B, ...] without selecting actions."""
         return self._acting_network(env_output, core_state)[-1]
+
+    def observe(self, env_output: types.EnvOutput) -> None:
+        """Updates the moments that normalise observations; the learner calls it before `loss`.
+
+        Args:
+          env_output: Steps of an unroll [T + 1, B, ...].
+        """
+        self._acting_network.observe(env_output)
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:
@@ -112,8 +160,12 @@ class Agent(tf.Module, abc.ABC):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """Returns the variables that the learner changes and `act` reads; sent to actors."""
-        return (*self.trainable_variables, *self._acting_network.moments)
+        """Returns the variables that `act` may read; sent to actors.
+
+        By default these are all variables except the hyper-parameters.
+        """
+        excluded = {id(variable) for variable in self.hyperparameters.values()}
+        return tuple(variable for variable in self.variables if id(variable) not in excluded)
 
 
 class PolicyAgent(Agent):

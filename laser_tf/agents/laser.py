@@ -103,7 +103,6 @@ class Laser(base.PolicyAgent):
         The entropy term also excludes replayed batch entries (section 5.1), unless
         `entropy_on_replay` includes them.
         """
-        self._trunk.observe(unroll.env_output)
         features, _ = self._trunk(unroll.env_output, unroll.core_state)
         outputs = self._outputs(features[:-1], unroll.env_output)
         values = self._state_values(features, unroll.task)

@@ -72,7 +72,6 @@ class R2D2(target_network.TargetNetworkAgent):
         The loss is a sum over time and a mean over the sequences of the joint batch. The first
         `burn_in` steps only update the core states of both networks, without gradient.
         """
-        self._online.observe(unroll.env_output)
         learned = self._drop_burn_in(unroll)
         q_values = self._q_values(self._online, unroll, learned)
         q_target = self._q_values(self._target, unroll, learned)

@@ -74,7 +74,6 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
         weights correct all terms for prioritised sampling (section 3.3). The first `burn_in` steps
         (0 in the paper) only update the core states, without gradient.
         """
-        self._online.observe(unroll.env_output)
         inputs = self._compute_loss_inputs(unroll)
         is_transition = inputs.transitions.is_transition
         critic_output = self._critic.evaluate(

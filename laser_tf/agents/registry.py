@@ -1,12 +1,13 @@
 """Registry of all agents by name. Importing this module loads neither agents nor TensorFlow.
 
 A new agent needs an entry here, a module with its `AgentConfig` and a module with its `base.Agent`.
+An agent outside this package is named by its path "module:Class", see docs/extending.md.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from laser_tf import errors
+from laser_tf import errors, user_code
 
 if TYPE_CHECKING:
     from laser_tf.agents import agent_config, base
@@ -23,20 +24,38 @@ DEFAULT = "laser"
 
 
 def config_class(name: str) -> "type[agent_config.AgentConfig]":
-    """Returns the configuration class of an agent; raises ValueError if the name is unknown."""
+    """Returns the configuration class of an agent; raises ConfigError if the name is unknown."""
+    if user_code.is_path(name):
+        return _load_custom(name).config_class
     if name not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
         choices = ", ".join(map(repr, _AGENTS))
         raise errors.ConfigError(
-            f"name must be one of {choices}, got {name!r}. Use e.g. {DEFAULT!r}."
+            f"name must be one of {choices}, got {name!r}. Use e.g. {DEFAULT!r}, or "
+            "my_module:MyAgent."
         )
     return _load(_AGENTS[name][0])
 
 
 def make(config: "agent_config.AgentConfig", context: "base.AgentContext") -> "base.Agent":
     """Creates an agent; raises ValueError if the configuration does not fit the environment."""
+    if user_code.is_path(config.name):
+        return _load_custom(config.name)(config, context)
     return _load(_AGENTS[config.name][1])(config, context)
 
 
 def _load(path: str) -> Any:
     module, name = path.split(":")
     return getattr(importlib.import_module(f"laser_tf.agents.{module}"), name)
+
+
+def _load_custom(path: str) -> "type[base.Agent]":
+    from laser_tf.agents import agent_config, base  # `base` imports TensorFlow.
+
+    agent_class = user_code.load_class("name", path, base.Agent)
+    config = agent_class.config_class
+    if not (isinstance(config, type) and issubclass(config, agent_config.AgentConfig)):
+        raise errors.ConfigError(
+            f"name must be an agent whose config_class derives from AgentConfig, got {path!r} with "
+            f"{config!r}. See docs/extending.md."
+        )
+    return agent_class

@@ -33,6 +33,11 @@ class TargetNetworkAgent(base.Agent):
         return self._online.trainable_variables
 
     @property
+    def acting_variables(self) -> tuple[tf.Variable, ...]:
+        """Returns the variables of the online network."""
+        return self._online.variables
+
+    @property
     def _acting_network(self) -> Any:
         return self._online
 

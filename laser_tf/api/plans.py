@@ -86,8 +86,10 @@ def check(
 
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
     initial = _initial_weights(config, workdir, spec, init_from, trust_config)
-    if not (config.cluster.actors or initial or is_resumed):
-        # Otherwise the agent has been built before, or another process builds it.
+    custom = run_config.user_code_of(dataclasses.asdict(config))
+    if (custom or not config.cluster.actors) and not (initial or is_resumed):
+        # Otherwise the agent has been built before, or another process builds it. Code of users is
+        # checked here, where its errors reach the user and nothing is written.
         from laser_tf.training import assembly
 
         assembly.build_agent(config, spec, "float32", seed=0)
@@ -123,8 +125,8 @@ def _initial_weights(
         return None
     from laser_tf.training import initial_weights
 
-    user_code = config.environment.user_code()
-    initial = initial_weights.find(workdir, wanted, user_code, trust_config)
+    named = *config.environment.user_code(), *run_config.user_code_of(dataclasses.asdict(config))
+    initial = initial_weights.find(workdir, wanted, named, trust_config)
     if initial:
         initial_weights.check(initial, config, spec)
     return initial

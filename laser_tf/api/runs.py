@@ -87,9 +87,9 @@ def train(
       init_from: Run directory whose newest weights are the initial weights of a new run.
       trust_config: Whether the `config.json` of `init_from` may name code to execute.
       environment: Function that returns an environment of gymnasium, dm_env or TF-Agents, for the
-        suites of these names. It may be a lambda or a function of a notebook. It gets the keyword
-        arguments `environment.arguments`, and `seed` if it has such a parameter. Pass it again to
-        resume.
+        suites of these names, or a vector environment, if it has a parameter `num_envs`. It may be
+        a lambda or a function of a notebook. It gets the keyword arguments
+        `environment.arguments`, and `seed` if it has such a parameter. Pass it again to resume.
       callbacks: Callbacks, which are called in this order; see docs/callbacks.md.
       progress: Whether to show the progress of training and evaluation.
 

@@ -1,4 +1,4 @@
-"""The role that acts: environments, the learner's weights, unrolls to replay."""
+"""The role that steps environments with the learner's weights and writes unrolls to replay."""
 
 import logging
 import os
@@ -16,8 +16,8 @@ from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, assembly, run_config
 
-# A learner on the same machine has priority. An update ends only when its slowest thread does, so
-# a thread that waits for a core delays it. Actors that outpace the learner only wait for it.
+# A learner on the same machine has priority. An update is as slow as its slowest thread, so that a
+# learner's thread without a core delays the whole update. Faster actors would only wait for it.
 _NICENESS = 10
 _TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
 
@@ -35,7 +35,8 @@ class ActorRole(role.Role):
         """Connects to replay and creates the environments and the agent of actor `index`."""
         super().__init__(context, config)
         os.nice(_NICENESS)
-        # With entropy, so that a restarted actor does not repeat the previous one's episodes.
+        # With random bits, so that a restarted actor does not repeat the episodes of its
+        # previous process.
         seeds = acting.draw_seeds(config.run.seed, index, secrets.randbits(48))
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         agent = assembly.build_agent(
@@ -88,13 +89,13 @@ class Subscriber:
 
         Args:
           context: Context of the role.
-          variables: Acting variables of an agent with the learner's configuration, so that
-            published values have their order and shapes.
+          variables: Acting variables of an agent with the learner's configuration, so that the
+            published values match these variables in order and shape.
         """
         self._context = context
         self._variables = tuple(variables)
         self._assign = array_function.ArrayFunction(self._assign_all)
-        self._answer: Any = None
+        self._pending_call: Any = None
         self.learner_updates = -1  # Of the current weights; -1 before the first weights.
 
     def _assign_all(self, values: Sequence[tf.Tensor]) -> tf.Tensor:
@@ -103,7 +104,9 @@ class Subscriber:
         return tf.constant(len(values))
 
     def refresh(self) -> int:
-        """Copies newer weights, if any; blocks only until the first weights.
+        """Copies the learner's weights if they have changed.
+
+        Blocks until the first weights exist, later only for their transfer.
 
         Returns:
           The number of learner updates of the current weights.
@@ -114,18 +117,20 @@ class Subscriber:
         while self.learner_updates < 0:
             self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))
             self._context.status = run_state.Status.RUNNING
-        if self._answer is None:
-            self._answer = self._context.shared_state.newest_weights.remote(self.learner_updates)
-        elif ray.wait([self._answer], timeout=0)[0]:
-            newest, self._answer = ray.get(self._answer), None
+        if self._pending_call is None:
+            self._pending_call = self._context.shared_state.newest_weights.remote(
+                self.learner_updates
+            )
+        elif ray.wait([self._pending_call], timeout=0)[0]:
+            newest, self._pending_call = ray.get(self._pending_call), None
             if newest:
                 self._copy(newest)
         return self.learner_updates
 
-    def _copy(self, newest: run_state.Weights) -> None:
+    def _copy(self, newest: run_state.PublishedWeights) -> None:
         try:
             values: list[np.ndarray] = ray.get(
-                newest.reference[0], timeout=_TRANSFER_TIMEOUT_SECONDS
+                newest.boxed_reference[0], timeout=_TRANSFER_TIMEOUT_SECONDS
             )
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             # The learner that published the weights has died; the current weights remain in use.

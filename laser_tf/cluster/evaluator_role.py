@@ -23,28 +23,28 @@ class RemoteEvaluator:
     def __init__(self, context: role.RoleContext):
         self._shared_state = context.shared_state
         self._weights: Any = None  # The reference keeps them in Ray's object store.
-        self._request = run_state.Weights(0, 0, None)
-        self._answer: Any = None
+        self._request = run_state.PublishedWeights(0, 0, None)
+        self._pending_call: Any = None
         self._failure: worker_pool.Failure | None = None
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
-        self._weights = self._answer = self._failure = None
+        self._weights = self._pending_call = self._failure = None
         try:
             self._weights = ray.put(list(weights))
         except ray.exceptions.RayError as error:  # The object store and its disk are full.
             self._failure = worker_pool.Failure(f"no room for weights ({type(error).__name__})")
-        self._request = run_state.Weights(learner_updates, env_frames, [self._weights])
+        self._request = run_state.PublishedWeights(learner_updates, env_frames, [self._weights])
 
     def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
         """See `training.evaluations.Evaluator`."""
         if self._failure:
             return self._failure
-        if self._answer is None:
-            self._answer = self._shared_state.request_eval.remote(self._request)
-        if not ray.wait([self._answer], timeout=0)[0]:
+        if self._pending_call is None:
+            self._pending_call = self._shared_state.request_eval.remote(self._request)
+        if not ray.wait([self._pending_call], timeout=0)[0]:
             return None
-        outcome, self._answer = ray.get(self._answer), None
+        outcome, self._pending_call = ray.get(self._pending_call), None
         return outcome
 
 
@@ -55,7 +55,7 @@ class EvaluatorRole(role.Role):
         super().__init__(context, config)
         self._evaluations = 0
         self._evaluator = evaluator.Evaluator.during_training(
-            config, attempt=os.getpid(), fault_directory=context.fault_directory
+            config, evaluator_id=os.getpid(), fault_directory=context.fault_directory
         )
 
     def run(self) -> bool:
@@ -76,9 +76,9 @@ class EvaluatorRole(role.Role):
         self._evaluator.close()
         return False
 
-    def _evaluate(self, request: run_state.Weights) -> Mapping | worker_pool.Failure:
+    def _evaluate(self, request: run_state.PublishedWeights) -> Mapping | worker_pool.Failure:
         try:
-            weights = ray.get(request.reference[0], timeout=_WEIGHTS_TIMEOUT_SECONDS)
+            weights = ray.get(request.boxed_reference[0], timeout=_WEIGHTS_TIMEOUT_SECONDS)
         except (ray.exceptions.ObjectLostError, ray.exceptions.GetTimeoutError) as error:
             return worker_pool.Failure(f"the weights are lost ({type(error).__name__})")
         try:

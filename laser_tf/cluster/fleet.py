@@ -28,11 +28,8 @@ SupervisedRoles = Mapping[str, supervision.SupervisedRole]
 Heartbeats = Mapping[str, run_state.Heartbeat]
 
 
-class Job(abc.ABC):
-    """Roles of a fleet and the display of their progress, for a run or a sweep.
-
-    Unrelated to the jobs of Ray.
-    """
+class Work(abc.ABC):
+    """Roles of a fleet and the display of their progress, for a run or a sweep."""
 
     def __init__(
         self, role_specs: Sequence[role.RoleSpec], display: contextlib.AbstractContextManager[Any]
@@ -46,8 +43,8 @@ class Job(abc.ABC):
         specs = self.role_specs
         return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
-    def start(self) -> None:  # noqa: B027 (a run starts only its roles)
-        """Starts services that the roles use."""
+    def start(self) -> None:  # noqa: B027 (a run needs no others)
+        """Starts services that the roles use, in addition to `RunState`."""
 
     @abc.abstractmethod
     def is_finished(self, roles: SupervisedRoles) -> bool:
@@ -68,23 +65,23 @@ class Job(abc.ABC):
 class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
-    def __init__(self, job: Job, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
+    def __init__(self, work: Work, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
         """Starts all roles.
 
         Call in a `ray_session.session`, after `run_directory.open_workdir` or `open_sweep`.
         """
-        self._job = job
+        self._work = work
         self._workdir = workdir
         self._cluster = cluster
         (workdir / role_process.LOGS).mkdir(exist_ok=True)
-        job.start()
+        work.start()
         self._shared_state = machines.start_service(run_state.RunState)
-        self._ray = machines.RayMonitor()
+        self._ray_monitor = machines.RayMonitor()
         self._versions = versions.of_machine()
         self._started_at = time.monotonic()
         self._is_waiting_logged = False
         self._unsaved: list[str] = []
-        self.roles = {spec.name: self._start(spec) for spec in job.role_specs}
+        self.roles = {spec.name: self._start(spec) for spec in work.role_specs}
 
     def _start(self, spec: role.RoleSpec) -> supervision.SupervisedRole:
         process = ray.remote(
@@ -102,24 +99,24 @@ class Fleet:
         """Returns the heartbeats of all roles; {} while the shared state is restarted."""
         return role.call(self._shared_state, "heartbeats") or {}
 
-    def run(self, interrupted: interruption.Interruption) -> None:
-        """Supervises the roles until the job is finished or a signal arrives, then stops them.
+    def run(self, signals: interruption.Interruption) -> None:
+        """Supervises the roles until the work is complete or a signal arrives, then stops them.
 
         Raises:
           RoleFailedError: If a required role, or all roles of a group, have failed for good.
           RayLostError: If Ray has ended.
         """
         try:
-            while not interrupted.stop_requested and not self._job.is_finished(self.roles):
+            while not signals.stop_requested and not self._work.is_finished(self.roles):
                 self._check()
                 time.sleep(_CHECK_PERIOD_SECONDS)
         finally:
-            if interrupted.stop_requested:
+            if signals.stop_requested:
                 logging.info("Stopping and saving; another Ctrl-C kills all processes")
-            self._stop(interrupted)
+            self._stop(signals)
 
     def _check(self) -> None:
-        self._ray.check()
+        self._ray_monitor.check()
         heartbeats = self._heartbeats()
         for name, supervised in self.roles.items():
             supervised.check(heartbeats.get(name))
@@ -132,7 +129,7 @@ class Fleet:
         rows = [_row(supervised, heartbeats.get(n)) for n, supervised in self.roles.items()]
         with contextlib.suppress(OSError):
             atomic.write(self._workdir / ROLES, "\n".join([_HEADER, *rows]) + "\n")
-        self._job.update(self.roles, heartbeats)
+        self._work.update(self.roles, heartbeats)
 
     def _groups(self) -> list[list[supervision.SupervisedRole]]:
         """Returns groups of roles; the fleet needs one working role of each."""
@@ -150,8 +147,8 @@ class Fleet:
             return
         names = ", ".join(supervised.name for supervised in waiting[:4])
         names += " and others" * (len(waiting) > 4)
-        is_required = any(all(supervised in waiting for supervised in group) for group in groups)
-        if is_required and minutes > max(_MIN_WAIT_MINUTES, self._cluster.wait_minutes):
+        is_blocked = any(all(supervised in waiting for supervised in group) for group in groups)
+        if is_blocked and minutes > max(_MIN_WAIT_MINUTES, self._cluster.wait_minutes):
             raise supervision.RoleFailedError(
                 f"After {minutes:.0f} minutes no machine of the cluster has room for {names}. Add "
                 "machines, lower cluster.learner_gpus, cluster.learner_cpus or cluster.actor_cpus, "
@@ -161,8 +158,8 @@ class Fleet:
             logging.info("Waiting for a machine with room for %s", names)
             self._is_waiting_logged = True
 
-    def _stop(self, interrupted: interruption.Interruption) -> None:
-        """Stops one stage after another, so that no role waits for one that has stopped."""
+    def _stop(self, signals: interruption.Interruption) -> None:
+        """Stops one stage after another, so that a role can use the roles that it needs."""
         ordered = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
         for stage, roles in itertools.groupby(ordered, key=lambda r: r.spec.stop_stage):
             stopping = []
@@ -171,14 +168,14 @@ class Fleet:
                     supervised.kill()
                 elif supervised.stop():
                     stopping.append(supervised)
-            self._wait_until_stopped(stopping, interrupted)
-            if stage is not role.StopStage.ACTORS:
+            self._wait_until_stopped(stopping, signals)
+            if stage is not role.StopStage.ACTING:
                 self._unsaved += [r.name for r in stopping if not r.has_stopped_cleanly]
 
     def _wait_until_stopped(
         self,
         roles: Sequence[supervision.SupervisedRole],
-        interrupted: interruption.Interruption,
+        signals: interruption.Interruption,
     ) -> None:
         """Waits for roles up to a deadline, which is extended while a role saves replay."""
         limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
@@ -187,22 +184,22 @@ class Fleet:
             heartbeats = self._heartbeats()
             if any(_is_saving(heartbeats.get(name)) for name in working):
                 deadline = max(deadline, time.monotonic() + _SAVING_SECONDS)
-            if interrupted.kill_requested or time.monotonic() >= deadline:
+            if signals.kill_requested or time.monotonic() >= deadline:
                 return
             time.sleep(_CHECK_PERIOD_SECONDS)
 
-    def outcome(self, interrupted: interruption.Interruption) -> str:
+    def outcome(self, signals: interruption.Interruption) -> str:
         """Returns a message for the user who has stopped the fleet."""
         if not self._unsaved:
             return "Stopped and saved. The same command resumes."
         names = ", ".join(self._unsaved)
-        how = "Killed" if interrupted.kill_requested else f"Stopped, but not saved: {names}"
+        how = "Killed" if signals.kill_requested else f"Stopped, but not saved: {names}"
         return f"{how}. The same command resumes from the last checkpoints."
 
 
 def _num_threads(spec: role.RoleSpec) -> int:
     if spec.cores_shared_by:
-        return max(1, machines.num_cores() // spec.cores_shared_by)
+        return max(1, machines.total_cores() // spec.cores_shared_by)
     return spec.num_threads
 
 

@@ -1,4 +1,4 @@
-"""The roles that learn: the base of all, and the learners of a run."""
+"""The roles that learn: their base class, and the learner of a run."""
 
 import contextlib
 import functools
@@ -10,7 +10,7 @@ import ray
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.cluster import evaluator_role, remote_acting, replay_role, role, run_job, run_state
+from laser_tf.cluster import evaluator_role, remote_acting, replay_role, role, run_state, run_work
 from laser_tf.host import hardware
 from laser_tf.monitoring import progress
 from laser_tf.training import (
@@ -49,7 +49,7 @@ class TrainingRole(role.Role):
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the progress."""
-        return {f"{run_job.PROGRESS}{name}": float(v) for name, v in self._progress.items()}
+        return {f"{run_work.PROGRESS}{name}": float(v) for name, v in self._progress.items()}
 
 
 class LearnerRole(TrainingRole):
@@ -89,7 +89,7 @@ class LearnerRole(TrainingRole):
             self._spec,
             initial=self._initial,
             connect_actors=functools.partial(remote_acting.RemoteActing, context, config),
-            strategy=_join_learners(context, config, self._rank),
+            strategy=_connect_learners(context, config, self._rank),
             make_saving_context=context.saving,
         )
         evaluator = None
@@ -101,28 +101,26 @@ class LearnerRole(TrainingRole):
 
     def _follow(self) -> bool:
         context, config = self._context, self._config
-        strategy = _join_learners(context, config, self._rank)
+        strategy = _connect_learners(context, config, self._rank)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
         follower = assembly.build_learner(config, self._spec, dtype, jit=jit, strategy=strategy)
         follower.broadcast_from_chief()
         signature = assembly.unroll_signature(config, self._spec, follower.agent)
-        replay = replay_role.connect_learner(
-            context, config.replay, signature, is_chief=False, is_new=False
-        )
+        replay = replay_role.connect_learner(context, config.replay, signature, is_chief=False)
         batches = assembly.make_batches(config, replay, signature, follower, self._spec)
         context.status = run_state.Status.RUNNING
         with contextlib.closing(batches):
             return learner.follow(config, follower, replay, batches, context.stop_requested.is_set)
 
 
-def _join_learners(
+def _connect_learners(
     context: role.RoleContext, config: run_config.RunConfig, rank: int
 ) -> tf.distribute.Strategy | None:
     """Returns the strategy of the run's learners; waits for all of them.
 
     Raises:
-      StoppedError: If a stop is requested before.
+      StoppedError: If a stop is requested during the wait.
       LearnersLostError: If the learners do not find each other.
     """
     if config.cluster.learners == 1:

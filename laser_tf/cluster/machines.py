@@ -17,7 +17,7 @@ class RayLostError(errors.UserError):
     """Ray has ended; the same command resumes the run."""
 
 
-def num_cores() -> int:
+def total_cores() -> int:
     """Returns the cores of all machines; on one machine, those that this process may use."""
     nodes = [node for node in ray.nodes() if node["Alive"]]
     if len(nodes) == 1:
@@ -35,7 +35,8 @@ def on_this_machine(*, soft: bool = False) -> scheduling_strategies.NodeAffinity
 def start_service(class_: type, *arguments: Any, name: str | None = None) -> Any:
     """Starts, on this machine, a Ray actor that Ray restarts after a crash; returns its handle.
 
-    Ray repeats calls whose answer was lost with the process. `ray.get_actor` finds it by its name.
+    Ray repeats calls whose answer was lost with the process. `ray.get_actor(name)` returns the
+    handle, too.
     """
     make = ray.remote(
         num_cpus=0,
@@ -59,7 +60,7 @@ class RayMonitor:
         self._notice = log_messages.FailureNotice(on_recovery="Ray's head answers again.")
 
     def check(self) -> None:
-        """Logs once if Ray's head does not answer: Ray then ends this process without a message.
+        """Logs once if Ray's head does not answer, because Ray then soon ends this process.
 
         Raises:
           RayLostError: If Ray has ended on this machine.

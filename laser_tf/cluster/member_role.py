@@ -55,7 +55,7 @@ class MemberRole(learner_role.TrainingRole):
                 context, config.replay, schemes_base.queue_name(context.name)
             )
         self._coordinator = ray.get_actor(coordinator.NAME)
-        client = sweep_client.SweepClient(
+        membership = sweep_client.SweepClient(
             context.name,
             self._index,
             self._call_coordinator,
@@ -65,12 +65,12 @@ class MemberRole(learner_role.TrainingRole):
             config,
             self._workdir,
             factory.environment_spec(config.environment),
-            client,
+            membership,
             strategy=strategy,
             make_saving_context=context.saving,
         )
         if trainer.finished:
-            client.close(finished=True)  # The other members continue without this member.
+            membership.close(finished=True)  # The other members continue without this member.
             return self._evaluate()
         context.status = run_state.Status.RUNNING
         if trainer.resumed and not self._shares_replay:
@@ -86,7 +86,7 @@ class MemberRole(learner_role.TrainingRole):
             tensorboard.MetricsWriter(sweep / "tensorboard").write_sweep_columns(
                 self._hparams_columns
             )
-        # The process of a member that lost its connection may still run.
+        # An earlier process of this member, which Ray has lost, may still hold the lock.
         self._context.status = run_state.Status.WAITING_FOR_LOCK
         run_directory.open_workdir(
             self._workdir,
@@ -95,7 +95,7 @@ class MemberRole(learner_role.TrainingRole):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # `open_sweep` has already accepted a longer learning rate schedule.
+            extend=True,  # `open_sweep` has checked whether the budget may grow.
         )
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:
@@ -106,7 +106,7 @@ class MemberRole(learner_role.TrainingRole):
             raise error.cause from None
 
     def _evaluate(self) -> bool:
-        """Returns whether the evaluation is complete; a stopped evaluation starts again."""
+        """Evaluates the member; returns False if a stop was requested before the end."""
         self._context.status = run_state.Status.EVALUATING
         # In a thread, because an evaluation cannot be interrupted.
         executor = concurrent.futures.ThreadPoolExecutor(1)

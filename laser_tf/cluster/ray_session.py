@@ -34,7 +34,7 @@ _MAX_ERROR_LENGTH = 300
 _TOKEN_REJECTED = b"InvalidAuthToken"
 # Added to the niceness of this command. With Ray's default, 15, other programs have priority.
 _WORKER_NICENESS = 0
-_HEAD_TIMEOUT_SECONDS = 20  # A new Ray instance ends after this time without its head.
+_HEAD_TIMEOUT_SECONDS = 20  # After this time, Ray's processes end if their head has ended.
 
 
 class ClusterError(errors.UserError):
@@ -46,7 +46,7 @@ def session(
     config: cluster_config.ClusterConfig,
     cpus: float,
     gpus: float,
-    interrupted: interruption.Interruption | None = None,
+    signals: interruption.Interruption | None = None,
     parent: str = "/tmp",
 ) -> Iterator[None]:
     """Joins a Ray cluster or starts a Ray instance; leaves or stops it after the context.
@@ -55,7 +55,7 @@ def session(
       config: Configuration of the cluster.
       cpus: CPUs that the run's processes request together.
       gpus: GPUs that the run's processes request together.
-      interrupted: Signals of this process. While Ray starts or is joined, a signal raises
+      signals: Signals of this process. While Ray starts or is joined, a signal raises
         `Stopped`.
       parent: Parent of the folder of a new Ray instance. Linux limits the paths of sockets to 107
         characters.
@@ -70,7 +70,7 @@ def session(
     with contextlib.ExitStack() as stack:
         folder = "" if config.address else stack.enter_context(_new_folder(parent))
         stack.callback(ray.shutdown)
-        with interrupted.raising() if interrupted else contextlib.nullcontext():
+        with signals.raising() if signals else contextlib.nullcontext():
             if folder:
                 _start(cpus, folder)
             else:
@@ -116,15 +116,15 @@ def _end_processes(folder: str) -> None:
 
 
 def _start(cpus: float, folder: str) -> None:
-    # Logical CPUs: processes on a laptop share the real ones.
-    logical = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
+    # Ray only subtracts the requests of roles from this number and reserves no real CPUs.
+    counted_cpus = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             make_token()
             with _silenced_stderr(), _shielded_children():
                 ray.init(
                     address="local",
-                    num_cpus=logical,
+                    num_cpus=counted_cpus,
                     include_dashboard=False,
                     object_store_memory=_STORE_BYTES,
                     log_to_driver=False,
@@ -152,8 +152,8 @@ def _start(cpus: float, folder: str) -> None:
 def _shielded_children() -> Iterator[None]:
     """Blocks signals in child processes that start in this context.
 
-    A terminal and `timeout` signal the command's process group. Ray's processes must survive that
-    until all roles have saved their state.
+    A closing terminal and the command `timeout` send signals to the whole process group. Ray's
+    processes must survive them until all roles have saved their state.
     """
     signals = {signal.SIGHUP, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -204,8 +204,9 @@ def _join(address: str) -> None:
             is_rejected = _TOKEN_REJECTED in printed.read()
             if is_rejected or isinstance(error, ray.exceptions.AuthenticationError):
                 raise ClusterError(
-                    f"The Ray at {address} rejects the token of this machine. Copy the head's (ray "
-                    "get-auth-token prints it) to ~/.ray/auth_token, or set RAY_AUTH_TOKEN."
+                    f"The Ray at {address} rejects the token of this machine. Copy the token "
+                    "that ray get-auth-token prints on the head to ~/.ray/auth_token, or set "
+                    "RAY_AUTH_TOKEN to it."
                 ) from None
             raise ClusterError(
                 f"Cannot join the Ray at {address}: {errors.one_line(error, _MAX_ERROR_LENGTH)}"

@@ -37,7 +37,7 @@ class RemoteActing:
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=True, is_new=is_new
         )
-        self.learner_replay = config.replay.learner_replay(replay, signature, context.workdir)
+        self.replay_client = config.replay.wrap_client(replay, signature, context.workdir)
         self._context = context
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
@@ -57,7 +57,7 @@ class RemoteActing:
 
     def _exchange(self) -> None:
         # Sends weights even if they have not changed: a restarted `RunState` has none.
-        if answer := self._context.call("exchange", self._publisher.newest()):
+        if answer := self._context.call("exchange", self._publisher.copy_if_due()):
             episodes, self._heartbeats = answer
             for episode in episodes:
                 self._on_episode(episode)
@@ -126,20 +126,20 @@ class Publisher:
         self._period_seconds = period_seconds
         self._next_copy = 0.0  # On the monotonic clock.
         self._kept: list[Any] = []  # Two newest copies, the newest last; Ray frees older ones.
-        self._newest: run_state.Weights | None = None
+        self._newest: run_state.PublishedWeights | None = None
         self._notice = log_messages.FailureNotice(on_recovery="Weights can be published again.")
 
-    def newest(self) -> run_state.Weights | None:
-        """Returns weights that were copied at most a period ago; older ones if copying fails."""
+    def copy_if_due(self) -> run_state.PublishedWeights | None:
+        """Copies the weights once per period; returns the newest copy."""
         if time.monotonic() < self._next_copy:
             return self._newest
         self._next_copy = time.monotonic() + self._period_seconds
         # Variables may differ by one update, which is harmless; see `named_variables.WeightCopier`.
         updates, agent_steps, values = self._read()
-        env_frames = int(agent_steps) * self._action_repeat
         # While the learner waits for experience, its weights do not change.
-        if self._newest and env_frames == self._newest.env_frames:
+        if self._newest and int(updates) == self._newest.learner_updates:
             return self._newest
+        env_frames = int(agent_steps) * self._action_repeat
         try:
             reference = ray.put(values)
         except ray.exceptions.RayError as error:  # The object store and its disk are full.
@@ -151,5 +151,5 @@ class Publisher:
         self._notice.succeeded()
         # Actors may still fetch the previous weights.
         self._kept = [*self._kept[-1:], reference]
-        self._newest = run_state.Weights(int(updates), env_frames, [reference])
+        self._newest = run_state.PublishedWeights(int(updates), env_frames, [reference])
         return self._newest

@@ -16,7 +16,7 @@ from laser_tf.workdir import lock, versions
 
 _MAX_RESTARTS = 10  # On other machines, after the machine of a command has failed.
 _MAX_ERROR_LENGTH = 300
-# Ray kills a stopped job after this time; by default after 3 s, before a run has saved itself.
+# Time for a job to end after `stop_job`. Ray's default, 3 s, is too short for a run to save itself.
 _STOP_VARIABLE, _STOP_SECONDS = "RAY_JOB_STOP_WAIT_TIME_S", 900
 _HEAD = {"node:__internal_head__": 0.001}  # Resource that only the head has.
 
@@ -29,7 +29,7 @@ class RemoteCommand:
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):
-        """Submits the job, in a `ray_session.session` with a cluster; does not wait for it.
+        """Submits the job. Call in a `ray_session.session` that has joined a cluster.
 
         Args:
           arguments: Arguments of `python -m`, the module first.
@@ -93,14 +93,14 @@ class RemoteCommand:
 
 
 def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
-    """Returns a shell command that becomes `python -m`, so that signals reach it directly.
+    """Returns a shell command that ends in `exec python -m`, so that signals reach Python directly.
 
     The command fails on a machine with other versions or sources than this machine.
     """
     paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
     variables = {
         "PYTHONPATH": os.pathsep.join(paths),
-        lock.WAIT_VARIABLE: "1",  # The command of a failed worker may still save itself.
+        lock.WAIT_VARIABLE: "1",  # The process on a lost machine may still save its run.
     }
     settings = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
     check = (

@@ -54,7 +54,7 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        self._server.guard_memory()  # Last, because it changes the status while it saves.
+        self._server.guard_memory()  # Last: its thread may set the status to SAVING.
 
     def run(self) -> bool:
         """See `role.Role`."""
@@ -108,7 +108,7 @@ def wait_for_replay(
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
-      ValueError: If the server has other tables.
+      ValueError: If the tables of the server are not those of `scheme`.
     """
     replay = connection.ReplayConnection(
         scheme.address or context.find_replay_address, scheme, queue
@@ -129,7 +129,7 @@ def connect(
     """Waits for replay and connects to it, see `wait_for_replay`.
 
     Raises:
-      ValueError: If replay holds other unrolls.
+      ValueError: If replay holds unrolls of another signature.
     """
     replay = wait_for_replay(context, scheme)
     replay.check(signature)
@@ -143,12 +143,15 @@ def connect_learner(
     signature: stored_unroll.StoredUnroll,
     *,
     is_chief: bool,
-    is_new: bool,
+    is_new: bool = False,
 ) -> client.ReplayClient:
-    """Waits for replay and connects a learner to it; the chief leases an external server.
+    """Waits for replay and connects a learner to it.
+
+    The chief also reserves an external server for its run, and `is_new` says whether that run is
+    new.
 
     Raises:
-      ValueError: If replay holds other unrolls or serves another run.
+      ValueError: If replay holds unrolls of another signature or serves another run.
     """
     if not scheme.address:
         return client.ReplayClient(connect(context, scheme, signature))

@@ -20,15 +20,17 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-ENV_CALLS = "time_steps"  # Metric of an acting role: calls of reset and step, each of N steps.
+ENV_CALLS = (
+    "env_calls"  # Metric: number of calls of reset and step; a call covers all environments.
+)
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
 
 class StopStage(enum.IntEnum):
-    """The order in which roles stop, so that no role waits for one that has stopped."""
+    """The order in which roles stop: each before the roles that it needs."""
 
-    ACTORS = 0  # Nothing to save.
+    ACTING = 0  # Actors and the evaluator, which save nothing.
     LEARNERS = 1
     REPLAY = 2
 
@@ -70,12 +72,12 @@ def call(shared_state: Any, method: str, *arguments: Any) -> Any:
 
 
 class RoleContext:
-    """A role's connection to its run."""
+    """A role's connection to its run or sweep."""
 
     def __init__(self, name: str, workdir: pathlib.Path, shared_state: Any):
         """Creates the context; `shared_state` is the handle of the `run_state.RunState`."""
         self.name = name
-        self.workdir = workdir
+        self.workdir = workdir  # Of the run, or of the sweep.
         self.shared_state = shared_state
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
@@ -98,8 +100,8 @@ class RoleContext:
     def acquire_lock(self) -> None:
         """Takes the lock of this role's name.
 
-        Blocks while an earlier process of the role, which this driver or a previous one started,
-        still holds it to save itself.
+        Blocks while an earlier process of this role still holds the lock because it saves its
+        state. This driver or a previous driver has started that process.
 
         Raises:
           InUseError: If the previous process does not end within an hour.
@@ -136,7 +138,7 @@ class RoleContext:
     def saving(self) -> Iterator[None]:
         """Sets the status to SAVING inside the `with` block.
 
-        While the status is reported, the fleet extends the deadline for stopping.
+        As long as heartbeats have this status, the fleet extends the deadline for stopping.
         """
         before, self.status = self.status, run_state.Status.SAVING
         try:
@@ -154,7 +156,7 @@ class RoleContext:
         Sets the detail to "waiting for <what>" until then.
 
         Raises:
-          StoppedError: If a stop is requested before.
+          StoppedError: If a stop is requested during the wait.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
         while not self.stop_requested.is_set():
@@ -169,7 +171,7 @@ class RoleContext:
         """Returns the newest known "host:port" of replay; waits for the first.
 
         Raises:
-          StoppedError: If a stop is requested before.
+          StoppedError: If a stop is requested during the wait.
         """
         if self._replay_address:
             self._replay_address = self.call("replay_address") or self._replay_address
@@ -192,7 +194,8 @@ class Role(abc.ABC):
 
         Raises:
           RestartError: If only a restarted role can continue.
-          UserError: For bad input.
+          UserError: If the user has to act, e.g. after bad input. If the role is required, this
+            error ends the fleet.
         """
 
     @abc.abstractmethod

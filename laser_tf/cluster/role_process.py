@@ -76,7 +76,9 @@ class RoleProcess:
             logging.exception("%s failed", self._spec.name)
             raise
         finally:
-            self._context.announce(run_state.Status.STOPPED)  # With the last episodes.
+            self._context.announce(
+                run_state.Status.STOPPED
+            )  # This heartbeat also has the last episodes.
 
     def _check_versions(self) -> None:
         if differing := versions.differing(self._versions):

@@ -1,7 +1,7 @@
 """Shared state of a run: the reports of roles, weights, episodes and addresses.
 
-Everything is sent again within seconds, so a restarted process soon holds the same state: roles
-send heartbeats every second, and the learner publishes its weights again.
+Everything except episodes is sent again within seconds, so a restarted `RunState` soon holds the
+same state: roles send heartbeats every second, and the learner publishes its weights again.
 """
 
 import collections
@@ -26,7 +26,7 @@ class Status(enum.Enum):
     RUNNING = "running"
     EVALUATING = "evaluating"
     SAVING = "saving"
-    STOPPED = "stopped"  # before its work was complete
+    STOPPED = "stopped"  # the role's `run` has returned or failed
     FINISHED = "finished"
     FAILED = "failed"  # and not restarted again
 
@@ -43,12 +43,14 @@ class Heartbeat(NamedTuple):
     age_seconds: float = 0.0
 
 
-class Weights(NamedTuple):
+class PublishedWeights(NamedTuple):
     """A learner's weights in Ray's object store."""
 
     learner_updates: int
     env_frames: int
-    reference: Any  # A list of one `ray.ObjectRef`: Ray replaces a bare reference by its value.
+    boxed_reference: (
+        Any  # A list of one `ray.ObjectRef`: Ray replaces a bare reference by its value.
+    )
 
 
 class RunState:
@@ -57,9 +59,9 @@ class RunState:
     def __init__(self):
         self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
         self._replay_address: str | None = None
-        self._weights: Weights | None = None
+        self._weights: PublishedWeights | None = None
         self._learners: dict[int, str] = {}  # Rank -> address, in the current `rendezvous`.
-        self._pending_eval: Weights | None = None
+        self._pending_eval: PublishedWeights | None = None
         self._eval_outcome: tuple[int, Mapping[str, Any] | worker_pool.Failure] | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
 
@@ -104,7 +106,7 @@ class RunState:
         return [self._learners[i] for i in range(world_size)]
 
     def exchange(
-        self, weights: Weights | None
+        self, weights: PublishedWeights | None
     ) -> tuple[list[episode_statistics.Episode], dict[str, Heartbeat]]:
         """Stores the learner's newest weights; returns new episodes and all heartbeats."""
         self._weights = weights or self._weights
@@ -112,17 +114,19 @@ class RunState:
         self._episodes.clear()
         return episodes, self.heartbeats()
 
-    def newest_weights(self, other_than: int) -> Weights | None:
+    def newest_weights(self, known_updates: int) -> PublishedWeights | None:
         """Returns the newest weights; None before the first ones.
 
-        Also returns None if these weights have `other_than` updates. Weights with fewer updates
-        count as new, too, because a learner may have resumed from its checkpoint.
+        Also returns None if the caller has these weights, with `known_updates` updates. Weights
+        with fewer updates are new, too, because a learner may have resumed from its checkpoint.
         """
-        if self._weights is None or self._weights.learner_updates == other_than:
+        if self._weights is None or self._weights.learner_updates == known_updates:
             return None
         return self._weights
 
-    def request_eval(self, weights: Weights) -> Mapping[str, Any] | worker_pool.Failure | None:
+    def request_eval(
+        self, weights: PublishedWeights
+    ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.
 
         Called until there is an outcome, because a restarted `RunState` has no requests.
@@ -132,7 +136,7 @@ class RunState:
         self._pending_eval, self._eval_outcome = weights, None
         return None
 
-    def pending_eval(self) -> Weights | None:
+    def pending_eval(self) -> PublishedWeights | None:
         """Returns the weights to evaluate, if any."""
         return self._pending_eval
 

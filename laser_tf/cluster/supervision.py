@@ -20,7 +20,8 @@ _RESTORE_TIMEOUT_SECONDS = 3_600.0  # Without heartbeats; 5 GB of replay take tw
 _STEP_MARGIN_SECONDS = 60.0  # Added to the `max_step_seconds` of a role.
 # A longer gap between checks means that the driver itself was suspended.
 _STANDSTILL_SECONDS = 30.0
-# Statuses before the first work of a process; STOPPED if it failed before.
+# A process that has reported only these statuses has not worked yet. It reports STOPPED even if its
+# start fails.
 _NOT_YET_WORKING = (
     run_state.Status.STARTING,
     run_state.Status.WAITING_FOR_LOCK,
@@ -36,8 +37,8 @@ class RoleFailedError(errors.UserError):
 class SupervisedRole:
     """A role that is restarted after it crashes or hangs, until it fails too often.
 
-    Ray does not restart the process itself: a role may also hang or fail without the end of its
-    process, and only failures in quick succession count.
+    Ray's own restarts are not used: a role may also hang, or fail without the end of its process,
+    and only failures in quick succession count.
 
     Attributes:
       restarts: Number of restarts.
@@ -67,7 +68,7 @@ class SupervisedRole:
         self._start()
 
     def _start(self) -> None:
-        self._started_at = self._progressed_at = self._worked_since = self._clock()
+        self._started_at = self._progressed_at = self._work_began_at = self._clock()
         self.has_reported = self._has_worked = False
         self._last_progress: tuple = ()
         self._restart_at: float | None = None
@@ -134,7 +135,7 @@ class SupervisedRole:
             self.has_reported = self.was_placed = True
             self._has_worked = self._has_worked or heartbeat.status not in _NOT_YET_WORKING
         if not self._has_worked:  # Loading TensorFlow or replay may take minutes.
-            self._worked_since = now
+            self._work_began_at = now
 
     def _process_result(self) -> None:
         try:
@@ -150,8 +151,8 @@ class SupervisedRole:
 
     def _process_error(self, error: Exception) -> None:
         message = errors.one_line(error, _MAX_ERROR_LENGTH)
-        is_bad_input = self.spec.is_required and isinstance(error, errors.UserError)
-        if is_bad_input or isinstance(error, role_process.MachineDiffersError):
+        ends_fleet = self.spec.is_required and isinstance(error, errors.UserError)
+        if ends_fleet or isinstance(error, role_process.MachineDiffersError):
             raise RoleFailedError(f"{self.name}: {message}")
         if isinstance(error, role.RestartError):
             self._schedule_restart(message)
@@ -159,7 +160,7 @@ class SupervisedRole:
             self._count_failure(message)
 
     def _count_failure(self, failure: str) -> None:
-        is_early = self._clock() - self._worked_since < _MIN_WORK_SECONDS
+        is_early = self._clock() - self._work_began_at < _MIN_WORK_SECONDS
         self._failures = self._failures + 1 if is_early else 0
         if self._failures < _MAX_FAILURES:
             self._schedule_restart(failure)
@@ -192,7 +193,7 @@ class SupervisedRole:
             reason = f"no heartbeat for {silent_seconds:.0f} s"
         elif now - self._progressed_at > _STEP_MARGIN_SECONDS + self.spec.max_step_seconds:
             if env_calls == 0:  # No step has ever returned, so count this as an early failure.
-                self._worked_since = now
+                self._work_began_at = now
             reason = f"no progress for {now - self._progressed_at:.0f} s"
         else:
             return
@@ -200,9 +201,10 @@ class SupervisedRole:
         self.kill()
 
     def stop(self) -> bool:
-        """Requests the role to save its state and stop; returns whether it had work to stop.
+        """Requests the role to save its state and stop; returns whether it is still running.
 
-        A role without a process, e.g. while Ray waits for resources, is killed.
+        A role whose process has sent no heartbeat, e.g. because Ray waits for resources, has
+        nothing to save and is killed.
         """
         if not self.has_reported:
             self.kill()

@@ -14,7 +14,7 @@ from laser_tf.distributions import (
 
 
 def make(
-    action: specs.BoundedArray, continuous_policy: str, initial_std: float
+    action: specs.BoundedArray, continuous_policy: str = "squashed", initial_std: float = 0.5
 ) -> base.Distribution:
     """Creates a categorical distribution for discrete or a Gaussian for continuous actions.
 

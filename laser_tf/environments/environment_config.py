@@ -30,12 +30,13 @@ class EnvironmentConfig(abc.ABC):
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
     example_task: ClassVar[str] = ""  # Shown for an unknown task; "" shows all.
     tasks_share_specs: ClassVar[bool] = False  # One agent can learn "all".
+    user_creates_batch: ClassVar[bool] = False  # Its specs can depend on `num_envs`.
 
     def __post_init__(self):
         config_checks.check_types(self)
         try:
             tasks = self.tasks
-        except ValueError as error:
+        except errors.ConfigError as error:
             raise errors.ConfigError(f"task is {self.task!r}: {error}") from None
         if len(set(tasks)) < len(tasks):
             raise errors.ConfigError(f"task must name each task once, got {self.task!r}.")

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from laser_tf import errors, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, faults, multi_task
 
 _MAX_SEED = 2**31 - 1  # Of ALE.
@@ -58,10 +58,20 @@ def make_environment(
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
     """Creates one environment, closes it, and returns the specs that an agent must fit.
 
-    Raises the errors of `make_environment`.
+    If user code creates a batch, the batch is checked, too. Raises the errors of
+    `make_environment`.
     """
     with contextlib.closing(make_environment(config, seed=0, num_envs=1)) as environment:
-        return environment.spec()
+        spec = environment.spec()
+    if config.user_creates_batch and config.num_envs > 1:
+        with contextlib.closing(make_environment(config, seed=0)) as environment:
+            if environment.spec() != spec:
+                raise errors.ConfigError(
+                    f"{config.task} must return environments with {observations.describe(spec)} "
+                    f"for each num_envs, got {observations.describe(environment.spec())} for "
+                    f"num_envs={config.num_envs}. Define the same spaces for each number."
+                )
+    return spec
 
 
 def _make(

@@ -4,7 +4,6 @@
 TF-Agents. Only workers call it; TF-Agents and TensorFlow are loaded by the user's module.
 """
 
-import abc
 import contextlib
 import dataclasses
 import functools
@@ -43,19 +42,6 @@ class FunctionConfig(python_config.PythonConfig):
         """See `EnvironmentConfig`."""
         return super().user_code() or self.tasks
 
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `WorkerConfig`."""
-        return functools.partial(self.call, task, self.keyword_arguments())
-
-    @staticmethod
-    @abc.abstractmethod
-    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-        """Calls the user's function, in a worker.
-
-        Raises:
-          UnsupportedSpaceError: If the function is missing, or returns something else.
-        """
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmEnvConfig(FunctionConfig):
@@ -63,15 +49,18 @@ class DmEnvConfig(FunctionConfig):
 
     suite: str = "dm_env"
 
-    @staticmethod
-    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-        """See `FunctionConfig`."""
-        environment = user_modules.call(path, arguments, seed)
-        if not isinstance(environment, dm_env.Environment):
-            raise faults.UnsupportedSpaceError(
-                f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
-            )
-        return environment
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `WorkerConfig`."""
+        return functools.partial(_call_dm_env, task, self.keyword_arguments())
+
+
+def _call_dm_env(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+    environment = user_modules.call(path, arguments, seed)
+    if not isinstance(environment, dm_env.Environment):
+        raise faults.UnsupportedSpaceError(
+            f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
+        )
+    return environment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,17 +69,20 @@ class TFAgentsConfig(FunctionConfig):
 
     suite: str = "tf_agents"
 
-    @staticmethod
-    def call(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-        """See `FunctionConfig`."""
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
-        environment = user_modules.call(path, arguments, seed)
-        if not is_py_environment(environment):
-            raise faults.UnsupportedSpaceError(
-                f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
-            )
-        return wrap_py_environment(path, environment, seed)
+    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
+        """See `WorkerConfig`."""
+        return functools.partial(_call_tf_agents, task, self.keyword_arguments())
+
+
+def _call_tf_agents(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
+    environment = user_modules.call(path, arguments, seed)
+    if not is_py_environment(environment):
+        raise faults.UnsupportedSpaceError(
+            f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
+        )
+    return wrap_py_environment(path, environment, seed)
 
 
 def is_py_environment(environment: Any) -> bool:

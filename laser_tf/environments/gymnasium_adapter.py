@@ -31,7 +31,7 @@ class Gymnasium(base.Adapter):
         """
         spec = spec_of(environment.observation_space, "observation")
         action_spec = action_spec_of(environment.action_space)
-        self._info_mask: specs.Array | None = None  # Spec of the masks in infos, if there are any.
+        self._info_mask: specs.Array | None = None
         # Only the info of a reset shows whether there are masks. `reset` returns or raises the
         # result of this first reset.
         self._first_reset: tuple | Exception | None
@@ -40,10 +40,7 @@ class Gymnasium(base.Adapter):
         except Exception as error:  # User code raises anything.
             self._first_reset = error
         else:
-            mask = _mask_of(info)
-            if mask is not None and observations.action_mask(spec) is None:
-                self._info_mask = specs.Array(mask.shape, mask.dtype, _MASK)
-                spec = {"observation": spec, _MASK: self._info_mask}
+            spec, self._info_mask = spec_with_mask(spec, info)
         super().__init__(environment, spec, action_spec)
 
     def reset(self) -> dm_env.TimeStep:
@@ -52,11 +49,11 @@ class Gymnasium(base.Adapter):
         if isinstance(first, Exception):
             raise first
         observation, info = first or _reset(self._engine, None)
-        return dm_env.restart(self._with_mask(observation, info, False))
+        return dm_env.restart(with_mask(self._info_mask, observation, info, False))
 
     def step(self, action: Any) -> dm_env.TimeStep:
         """See `dm_env.Environment`; raises ValueError for invalid results."""
-        result = _check_length("step", self._engine.step(action), 5)
+        result = check_length("step", self._engine.step(action), 5)
         observation, reward, terminated, truncated, info = result
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, bool | np.bool_):  # Texts and None have a truth value, too.
@@ -65,26 +62,12 @@ class Gymnasium(base.Adapter):
             dm_env.StepType.LAST if terminated or truncated else dm_env.StepType.MID,
             reward,
             0.0 if terminated else 1.0,
-            self._with_mask(observation, info, terminated),
+            with_mask(self._info_mask, observation, info, terminated),
         )
-
-    def _with_mask(self, observation: Any, info: Any, is_terminal: bool) -> Any:
-        """Returns the observation, with the mask in `info` if the first info had a mask."""
-        if self._info_mask is None:
-            return observation
-        mask = _mask_of(info)
-        if mask is None and not is_terminal:
-            raise ValueError(f"its info must have the key {_MASK!r} at each step, got {info!r}")
-        if mask is None:
-            mask = np.zeros(self._info_mask.shape, self._info_mask.dtype)
-        return {"observation": observation, _MASK: mask}
 
     def observation_offsets(self) -> list[Any]:
         """Returns the number or array at which the integers of each leaf start."""
-        starts = [
-            getattr(leaf, "start", 0) for leaf in tree.flatten(self._engine.observation_space)
-        ]
-        return starts if self._info_mask is None else [0, *starts]  # "action_mask" is first.
+        return observation_offsets(self._engine.observation_space, self._info_mask)
 
     def render(self) -> np.ndarray:
         """Returns the rendered image."""
@@ -96,7 +79,7 @@ class Gymnasium(base.Adapter):
 
 
 def _reset(environment: gymnasium.Env, seed: int | None) -> tuple[Any, Any]:
-    observation, info = _check_length("reset", environment.reset(seed=seed), 2)
+    observation, info = check_length("reset", environment.reset(seed=seed), 2)
     return observation, info
 
 
@@ -105,7 +88,37 @@ def _mask_of(info: Any) -> np.ndarray | None:
     return np.asarray(info[_MASK]) if has_mask else None
 
 
-def _check_length(method: str, result: Any, length: int) -> Any:
+def spec_with_mask(spec: Any, info: Any) -> tuple[Any, specs.Array | None]:
+    """Returns the spec with the mask in the first info, and the spec of that mask.
+
+    The second spec is None if infos have no masks, or the observation already has one.
+    """
+    mask = _mask_of(info)
+    if mask is None or observations.action_mask(spec) is not None:
+        return spec, None
+    info_mask = specs.Array(mask.shape, mask.dtype, _MASK)
+    return {"observation": spec, _MASK: info_mask}, info_mask
+
+
+def with_mask(info_mask: specs.Array | None, observation: Any, info: Any, is_terminal: bool) -> Any:
+    """Returns an observation with the mask in its info, for the specs of `spec_with_mask`."""
+    if info_mask is None:
+        return observation
+    mask = _mask_of(info)
+    if mask is None and not is_terminal:
+        raise ValueError(f"its info must have the key {_MASK!r} at each step, got {info!r}")
+    if mask is None:
+        mask = np.zeros(info_mask.shape, info_mask.dtype)
+    return {"observation": observation, _MASK: mask}
+
+
+def observation_offsets(space: gymnasium.Space, info_mask: specs.Array | None) -> list[Any]:
+    """Returns the number or array at which the integers of each leaf start."""
+    starts = [getattr(leaf, "start", 0) for leaf in tree.flatten(space)]
+    return starts if info_mask is None else [0, *starts]  # "action_mask" is first.
+
+
+def check_length(method: str, result: Any, length: int) -> Any:
     """Returns the result of a method, which must have `length` values."""
     if not isinstance(result, tuple | list) or len(result) != length:
         is_tuple = isinstance(result, tuple | list)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import dm_env
 
-from laser_tf import errors
-from laser_tf.environments import faults, python_config, suites, user_modules
+from laser_tf import errors, user_code
+from laser_tf.environments import faults, python_config, suites
 
 if TYPE_CHECKING:  # Workers load it.
     import gymnasium
@@ -79,7 +79,7 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
 
     package, _, name = task.rpartition(":")
     if package:
-        user_modules.load_module(package)
+        user_code.load_module(package)
     _check_id(package, name, gymnasium.registry)
     create = functools.partial(gymnasium.make, name, disable_env_checker=True, **arguments)
     try:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import dm_env
 
 from laser_tf import errors
-from laser_tf.environments import faults, user_modules
+from laser_tf.environments import faults, suites, user_modules
 
 if TYPE_CHECKING:  # It imports this module.
     from laser_tf.environments import environment_config
 
-_SUITES = ("gymnasium", "dm_env", "tf_agents")
+_VECTOR = "gymnasium_vector"
+_SUITES = ("gymnasium", "dm_env", "tf_agents", _VECTOR)
 _MAX_BYTES = 1_000_000  # `config.json` holds the function.
 
 
@@ -30,10 +31,11 @@ def configure(
 ) -> "environment_config.EnvironmentConfig":
     """Returns a configuration whose environments a function creates.
 
-    The function gets `arguments`, and `seed` if it has such a parameter. Its name is the task.
+    The function gets `arguments`, and `seed` if it has such a parameter. Its name is the task. A
+    function with a parameter `num_envs` returns a vector environment, see `vector_suite`.
 
     Args:
-      config: Configuration of the suite gymnasium, dm_env or tf_agents.
+      config: Configuration of the suite gymnasium, dm_env, tf_agents or gymnasium_vector.
       function: Returns an environment of gymnasium, dm_env or TF-Agents.
 
     Raises:
@@ -67,7 +69,15 @@ def configure(
             f"{len(pickled):,}. Load data inside the function."
         )
     values: dict[str, Any] = {"task": name, "pickled_function": base64.b64encode(pickled).decode()}
-    return dataclasses.replace(config, **values)
+    if config.suite == _VECTOR or not user_modules.has_parameter(function, "num_envs"):
+        return dataclasses.replace(config, **values)
+    kept = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    return suites.config_class(_VECTOR)(**{**kept, "suite": _VECTOR, **values})
+
+
+def load(pickled: str) -> Callable[..., Any]:
+    """Returns the function of a value of `pickled_function`, in a worker."""
+    return pickle.loads(base64.b64decode(pickled))
 
 
 def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
@@ -84,11 +94,14 @@ def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_en
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # For environments of TF-Agents.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    function = pickle.loads(base64.b64decode(pickled))
-    environment = user_modules.call_function(function, arguments, seed)
+    environment = user_modules.call_function(load(pickled), arguments, seed)
     if isinstance(environment, dm_env.Environment):
         return environment
     gymnasium = sys.modules.get("gymnasium")
+    if gymnasium and isinstance(environment, gymnasium.vector.VectorEnv):
+        raise faults.UnsupportedSpaceError(
+            f"{name} returned a vector environment without a parameter num_envs: add the parameter"
+        )
     if gymnasium and isinstance(environment, gymnasium.Env):
         from laser_tf.environments import gymnasium_adapter
 

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib.util
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ import dm_env
 from laser_tf import config_checks, config_values, errors
 from laser_tf.environments import (
     environment_config,
+    environment_worker,
     pickled_functions,
     python_environments,
     user_modules,
@@ -31,6 +33,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker restarts
 
+    worker_class: ClassVar[type[environment_worker.Worker]] = environment_worker.Worker
     engine_repeats_actions: ClassVar[bool] = False  # A step takes `action_repeat` frames.
     package: ClassVar[str] = ""  # Package that workers import.
     missing_package: ClassVar[str] = ""  # Message if it is not installed.
@@ -39,6 +42,11 @@ class WorkerConfig(environment_config.EnvironmentConfig):
         super().__post_init__()
         config_checks.check_range(self, "num_workers", 0, 1_024, "more processes step no faster")
         config_checks.check_range(self, "reply_seconds", maximum=_MAX_REPLY_SECONDS, above=0)
+
+    @property
+    def worker_count(self) -> int:
+        """Returns the max number of worker processes."""
+        return self.num_workers or len(os.sched_getaffinity(0))
 
     @property
     def max_step_seconds(self) -> float:

@@ -27,7 +27,7 @@ class PythonEnvironments(base.BatchedEnvironment):
     def __init__(
         self,
         config: "python_config.WorkerConfig",
-        make: Callable[[int], dm_env.Environment],
+        make: Callable[..., dm_env.Environment],
         task: str,
         num_envs: int,
         seed: int,
@@ -36,7 +36,7 @@ class PythonEnvironments(base.BatchedEnvironment):
 
         Args:
           config: Configuration.
-          make: Creates one environment from its seed; pickled, and called in a worker.
+          make: Picklable argument of `config.worker_class`, see `WorkerConfig.maker`.
           task: Name of the environment, for messages.
           num_envs: N.
           seed: Environment i is created from `seed + i`.
@@ -44,14 +44,14 @@ class PythonEnvironments(base.BatchedEnvironment):
         Raises:
           ValueError: If an environment cannot be created, or its specs have no canonical form.
         """
-        num_workers = min(config.num_workers or len(os.sched_getaffinity(0)), num_envs)
+        num_workers = min(config.worker_count, num_envs)
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # For each worker.
         self._name = task
         self._files = [os.memfd_create("laser_tf_steps") for _ in self._parts]
         self._memory: list[np.ndarray] = []
         self._workers: worker_pool.WorkerPool | None = None
         worker = functools.partial(
-            environment_worker.Worker,
+            config.worker_class,
             make=make,
             action_repeat=1 if config.engine_repeats_actions else config.action_repeat,
             max_words=config.max_words(),

@@ -1,14 +1,15 @@
 """All suites by name, and checks of names; importing this module loads no suite.
 
-A new suite is a line here and a module with its `EnvironmentConfig`, which creates environments.
+A new suite is a line here and a module with its `EnvironmentConfig`, which creates environments. A
+suite outside this package is named by its path "module:Class", see docs/extending.md.
 """
 
 import importlib
 import re
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from laser_tf import config_values, errors
+from laser_tf import config_values, errors, user_code
 
 if TYPE_CHECKING:
     from laser_tf.environments import environment_config
@@ -24,6 +25,7 @@ _SUITES = {
     "dmlab": "dmlab:DMLabConfig",
     "dm_control": "dm_control_suite:DmControlConfig",
     "gymnasium": "gymnasium_suite:GymnasiumConfig",
+    "gymnasium_vector": "vector_suite:VectorConfig",
     "dm_env": "function_suites:DmEnvConfig",
     "tf_agents": "function_suites:TFAgentsConfig",
 }
@@ -32,7 +34,12 @@ DEFAULT = "atari"
 
 
 def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
-    """Returns the configuration class of a suite; raises ValueError for an unknown suite."""
+    """Returns the configuration class of a suite; raises ConfigError for an unknown suite."""
+    if user_code.is_path(suite):
+        from laser_tf.environments import environment_config  # It imports this module.
+
+        base: Any = environment_config.EnvironmentConfig  # mypy: it is abstract.
+        return user_code.load_class("suite", suite, base)
     check_name("suite", suite, SUITES)
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)

@@ -84,15 +84,15 @@ class Evaluator:
         cls,
         config: run_config.RunConfig,
         *,
-        attempt: int = 0,
+        evaluator_id: int = 0,
         fault_directory: pathlib.Path | None = None,
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
-        `attempt` is any number that differs between the evaluators of a run, so that each has other
-        seeds.
+        `evaluator_id` is any number that differs between the evaluators of a run, so that each has
+        other seeds.
         """
-        sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, attempt])
+        sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, evaluator_id])
         environment_seed, action_seed = (int(seed) >> 2 for seed in sequence.generate_state(2))
         return cls(
             config,

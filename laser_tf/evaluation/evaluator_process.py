@@ -111,4 +111,6 @@ def _make(
     from laser_tf.evaluation import evaluator
 
     config = run_config.parse(values)
-    return evaluator.Evaluator.during_training(config, attempt=attempt, fault_directory=workdir)
+    return evaluator.Evaluator.during_training(
+        config, evaluator_id=attempt, fault_directory=workdir
+    )

@@ -56,9 +56,11 @@ def evaluate(
         not fit the changed environments.
       EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
-    values = run_directory.read_config(workdir)
+    values, given = run_directory.read_config(workdir), environment_changes or {}
+    if not trust_config:
+        code = run_config.user_code_of(values)
+        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, given.values())
     config = run_config.parse(values)
-    given = environment_changes or {}
     environment, changes = change_environment(config.environment, values["environment"], given)
     if not trust_config:
         named = environment.user_code() if "task" in given else ()

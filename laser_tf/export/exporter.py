@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from laser_tf import errors
-from laser_tf.environments import factory, user_modules
+from laser_tf.environments import factory
 from laser_tf.evaluation import evaluation_files
 from laser_tf.export import act, converters, description, model_card, portable_policy, saved_model
 from laser_tf.training import learner_checkpoints, run_config
@@ -96,10 +96,7 @@ def restore(
     workdir: pathlib.Path, compute_dtype: str = "", trust_config: bool = False, best: bool = False
 ) -> Restored:
     """Returns the policy of a run; for the arguments and errors see `export`."""
-    config = run_config.parse(run_directory.read_config(workdir))
-    if not trust_config:
-        code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named=())
+    config = run_config.read_trusted(workdir, trust_config)
     if compute_dtype:
         learner = dataclasses.replace(config.learner, compute_dtype=compute_dtype)
         config = dataclasses.replace(config, learner=learner)

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from laser_tf import errors, types
-from laser_tf.environments import environment_config, factory, user_modules
+from laser_tf.environments import factory, user_modules
 from laser_tf.evaluation import episode_runner, episode_video, run_evaluation
 from laser_tf.export import exported
 from laser_tf.monitoring import progress
@@ -52,12 +52,19 @@ def evaluate(
       EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
     about = exported.read_description(folder)
-    trained_on, values = _environment(about["config"])
-    given = environment_changes or {}
-    config, changes = run_evaluation.change_environment(trained_on, values, given)
+    run_config.check_nesting(about["config"])
+    # The other sections may be those of another version, since their agent is not created.
+    values = {"environment": about["config"].get("environment", {})}
+    source, given = folder / exported.DESCRIPTION, environment_changes or {}
+    if not trust_config:
+        user_modules.check_trusted(source, run_config.user_code_of(values), given.values())
+    suite = values["environment"].get("suite")
+    section_class = config_choices.chosen_class("environment", suite)
+    trained_on = run_config.parse_section("environment", section_class, values)
+    config, changes = run_evaluation.change_environment(trained_on, values["environment"], given)
     if not trust_config:
         named = config.user_code() if "task" in given else ()
-        user_modules.check_trusted(folder / exported.DESCRIPTION, trained_on.user_code(), named)
+        user_modules.check_trusted(source, trained_on.user_code(), named)
     functions = exported.load_functions(folder)
     start, num_tasks = time.monotonic(), len(config.tasks)
     num_envs = episode_runner.environments_per_task(episodes, num_tasks)
@@ -90,17 +97,6 @@ def evaluate(
         written = episode_video.write_medians(videos, stem, config, seed, finished, actions)
         summary["videos"] = [str(video.path) for video in written]
     return summary
-
-
-def _environment(
-    config: Mapping[str, Any],
-) -> tuple[environment_config.EnvironmentConfig, Mapping[str, Any]]:
-    """Returns the section `environment` of a run's configuration, parsed and as it is."""
-    run_config.check_nesting(config)
-    section = config.get("environment", {})
-    section_class = config_choices.chosen_class("environment", section.get("suite"))
-    # The other sections may be those of another version, since their agent is not created.
-    return run_config.parse_section("environment", section_class, config), section
 
 
 class _Policy:

@@ -29,7 +29,7 @@ class RunningMoments(tf.Module):
     """Mean and variance of each entry of vectors; subclasses use them for normalisation.
 
     The moments are non-trainable variables that are saved and sent to actors with the weights. Only
-    `update` changes them, and only losses call `update`.
+    `update` changes them, and only `Agent.observe` calls `update`.
     """
 
     def __init__(self, size: int, deviation: float = 1.0, prior_count: float = 0.0):

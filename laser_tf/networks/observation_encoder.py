@@ -9,7 +9,7 @@ import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.networks import lstm_cell, normalisers, torsos, trunk_config
+from laser_tf.networks import lstm_cell, normalisers, torso_factory, torsos, trunk_config
 
 EMBEDDING_SIZE, TEXT_UNITS = 20, 64
 
@@ -46,10 +46,10 @@ class ObservationEncoder(tf.Module):
                 else None
             )
             if is_image:
-                trunk_config.check_image(config.torso, spec.shape)
-                self._encoders.append(
-                    torsos.TORSOS[config.torso](config.channel_multiplier, center, dtype)
+                torso = torso_factory.make(
+                    config.torso, config.channel_multiplier, center, dtype, spec
                 )
+                self._encoders.append(torso)
             elif isinstance(spec, types.TextSpec):
                 self._encoders.append(InstructionEncoder())
             elif len(spec.shape) <= 1:

@@ -9,6 +9,7 @@ all inputs of a convolution are positive, so all of its weights move in the same
 first RMSProp updates then leave most channels permanently inactive.
 """
 
+import abc
 import functools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -54,10 +55,12 @@ def dense(units: int, dtype: str, scale: float = 2.0) -> Layer:
     )
 
 
-class _Torso(tf.Module):
-    """Scales uint8 images by 1 / 255 and applies convolutions and a dense layer.
+class Torso(tf.Module, abc.ABC):
+    """Scales uint8 images by 1 / 255 and applies `_features` of a subclass and a dense layer.
 
-    Images of other dtypes are not scaled. Without `units` there is no dense layer.
+    Images of other dtypes are not scaled. With `center`, the mean of each image is subtracted.
+    Without `units` there is no dense layer. A torso is created from `channel_multiplier`, `center`
+    and `dtype`, which are keyword arguments for torsos outside this package.
     """
 
     def __init__(
@@ -84,11 +87,12 @@ class _Torso(tf.Module):
         features = tf.reshape(features, [-1, features.shape[1:].num_elements()])
         return self._activation(self._dense(features)) if self._dense else features
 
+    @abc.abstractmethod
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
-        raise NotImplementedError
+        """Maps scaled images [N, H, W, C] of the compute dtype to features [N, ...]."""
 
 
-class ConvolutionalTorso(_Torso):
+class ConvolutionalTorso(Torso):
     """Convolutions and a dense layer, each followed by the activation.
 
     `convolutions` are channels, size and stride of each layer.
@@ -140,7 +144,7 @@ class _ResidualBlock(tf.Module):
         return inputs + outputs
 
 
-class DeepTorso(_Torso):
+class DeepTorso(Torso):
     """IMPALA's deep network (figure 3, right): 15 convolutional layers, dense 256.
 
     Each of three sections consists of a conv 3x3, a max-pool 3x3/2 and two residual blocks. The
@@ -201,7 +205,7 @@ class MLP(tf.Module):
 
 _DQN = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 _REACTOR = ((16, 8, 4), (32, 4, 2), (32, 3, 1))
-TORSOS: dict[str, Callable[[int, bool, str], _Torso]] = {
+TORSOS: dict[str, Callable[[int, bool, str], Torso]] = {
     # IMPALA, figure 3, left.
     "shallow": functools.partial(
         ConvolutionalTorso, convolutions=((16, 8, 4), (32, 4, 2)), units=256

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from laser_tf import config_checks, errors
+from laser_tf import config_checks, errors, user_code
 
 # The keys of torsos.TORSOS with the min height and width, in pixels, that the convolutions accept.
 MIN_IMAGE_SIZES = {
@@ -29,7 +29,9 @@ class TrunkConfig:
       ValueError: If a value is out of range.
     """
 
-    torso: str = "shallow"  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat
+    torso: str = (  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat or
+        "shallow"  # my_module:MyTorso
+    )
     channel_multiplier: int = 1  # factor; scales the channels of the torso
     image_normalisation: str = "none"  # center: by an image's mean; running: each pixel; or none
     mlp_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the MLP over vectors
@@ -42,7 +44,8 @@ class TrunkConfig:
 
     def __post_init__(self):
         config_checks.check_types(self)
-        config_checks.check_choice(self, "torso", TORSOS)
+        if not user_code.is_path(self.torso):
+            config_checks.check_choice(self, "torso", TORSOS)
         config_checks.check_choice(self, "core", CORES)
         config_checks.check_choice(self, "image_normalisation", IMAGE_NORMALISATIONS)
         config_checks.check_choice(self, "mlp_activation", ACTIVATIONS)
@@ -70,7 +73,7 @@ def check_layers(config: TrunkConfig, name: str) -> None:
 
 
 def check_image(torso: str, shape: Sequence[int]) -> None:
-    """Raises ValueError if images [H, W, C] are too small for a torso of `TORSOS`."""
+    """Raises ConfigError if images [H, W, C] are too small for a torso of `TORSOS`."""
     side, min_size = min(shape[:2]), MIN_IMAGE_SIZES[torso]
     if side < min_size:
         alternatives = [name for name, size in MIN_IMAGE_SIZES.items() if side >= size]

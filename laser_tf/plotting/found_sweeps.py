@@ -3,6 +3,7 @@
 A sweep is a directory with `sweep.json`; each member is a run directory inside.
 """
 
+import contextlib
 import json
 import pathlib
 from collections.abc import Iterable
@@ -116,11 +117,14 @@ def _read_episodes(workdir: pathlib.Path, members: Iterable[str]) -> pd.DataFram
 
 
 def _task_names(suite: str, tasks: str) -> tuple[str, ...]:
-    """Returns the suite's own names of tasks; the given names if the suite does not know them."""
-    try:
-        return tuple(suites.config_class(suite)(suite=suite, task=tasks).tasks)
-    except (ImportError, ValueError):
-        return tuple(task.strip() for task in tasks.split(","))
+    """Returns the suite's own names of tasks; the given names if the suite does not know them.
+
+    Plots of a sweep import no code that its files name.
+    """
+    if suite in suites.SUITES:
+        with contextlib.suppress(ImportError, ValueError):
+            return tuple(suites.config_class(suite)(suite=suite, task=tasks).tasks)
+    return tuple(task.strip() for task in tasks.split(","))
 
 
 def read_diagnostics(sweeps: Iterable[Sweep]) -> pd.DataFrame:

@@ -113,7 +113,7 @@ class BatchSource(BackgroundSource):
         return None
 
     @property
-    def unconsumed_steps(self) -> int:
+    def unreported_steps(self) -> int:
         """Counted agent steps that are in no returned batch; 0 unless all batches are replayed."""
         return self._counter.steps - self._consumed
 

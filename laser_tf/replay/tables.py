@@ -42,7 +42,7 @@ def make_tables(
     return made
 
 
-def several(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
+def stacked(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:
     """Returns the signature of successive unrolls, [unrolls, ...]; None means any number."""
     return tree.map_structure(
         lambda spec: tf.TensorSpec([unrolls, *spec.shape], spec.dtype, spec.name), signature

@@ -173,7 +173,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
     try:
         cluster.check_sweep()
-    except ValueError as error:
+    except errors.ConfigError as error:
         raise errors.ConfigError(f"config.cluster: {error}") from None
     if address := base.get("replay", {}).get("address"):
         raise errors.ConfigError(
@@ -201,7 +201,7 @@ def _parse_member(
     sections: dict[str, Any] = {key.partition(".")[0]: {} for key in overrides}
     try:
         return run_config.parse(config_choices.override(sections | dict(base), overrides))
-    except ValueError as error:
+    except errors.ConfigError as error:
         raise errors.ConfigError(f"{name} of the sweep: {error}") from None
 
 

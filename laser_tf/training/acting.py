@@ -17,7 +17,7 @@ from laser_tf.training import actor, run_config
 class Acting(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
-    learner_replay: client.ReplayClient  # where the learner reads what the actors write
+    replay_client: client.ReplayClient  # where the learner reads what the actors write
 
     def check(self) -> None:
         """Raises the error that ended acting, if any."""

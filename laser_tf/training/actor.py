@@ -56,7 +56,7 @@ class ActingPolicy:
 class Actor:
     """Steps environments with the newest weights and writes each step."""
 
-    learner_replay: client.ReplayClient  # where the learner in this process reads; set by `start`
+    replay_client: client.ReplayClient  # where the learner in this process reads; set by `start`
 
     def __init__(
         self,
@@ -126,12 +126,12 @@ class Actor:
             for writer in self._writers:
                 writer.close()
 
-    def start(self, learner_replay: client.ReplayClient) -> None:
+    def start(self, replay_client: client.ReplayClient) -> None:
         """Acts in a thread until `stop` is called.
 
-        The learner in this process reads `learner_replay`.
+        The learner in this process reads `replay_client`.
         """
-        self.learner_replay = learner_replay
+        self.replay_client = replay_client
         self._thread.start()
 
     def _run_in_thread(self) -> None:

@@ -4,7 +4,7 @@ import re
 
 import tensorflow as tf
 
-from laser_tf import errors, observations, types
+from laser_tf import errors, observations, types, user_code
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
 from laser_tf.replay import (
@@ -44,7 +44,10 @@ def build_agent(
         num_actors=actors,
     )
     try:
-        return registry.make(config.agent, context)
+        agent = registry.make(config.agent, context)
+        if user_code.is_path(config.agent.name):
+            _create_variables(agent, context.spec, config.replay)
+        return agent
     except tf.errors.ResourceExhaustedError as error:
         shape = re.search(r"shape\[[\d,]*\]", str(error))
         tensor = f" (a tensor of {shape[0]})" if shape else ""
@@ -53,6 +56,22 @@ def build_agent(
             f"{observations.describe(spec)} make it too large{tensor}. Show smaller observations, "
             "or use a smaller network."
         ) from None
+
+
+def _create_variables(
+    agent: agents_base.Agent, spec: types.EnvironmentSpec, replay: schemes_base.ReplayScheme
+) -> None:
+    """Creates the variables of an agent outside this package, see `Agent.create_variables`."""
+    steps = replay.steps_per_entry
+    agent.create_variables(
+        spec, steps, steps // replay.unroll_length if replay.uses_sequences else 0
+    )
+    if not agent.trainable_variables:
+        raise errors.ConfigError(
+            "agent.name must be an agent with trainable variables, got "
+            f"{type(agent).__module__}:{type(agent).__name__}. Store tf.Module or Keras layers as "
+            "attributes."
+        )
 
 
 def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvironmentSpec:

@@ -29,7 +29,7 @@ def chosen_class(section: str, name: Any) -> Any:
     _, known = CHOICES[section]
     try:
         return known.config_class(name)
-    except ValueError as error:
+    except errors.ConfigError as error:
         raise errors.ConfigError(f"config.{section}: {error}") from None
 
 

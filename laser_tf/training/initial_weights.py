@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from laser_tf import errors, types
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import factory, user_modules
+from laser_tf.environments import factory
 from laser_tf.training import assembly, learner_checkpoints, named_variables, run_config
 from laser_tf.workdir import run_directory
 
@@ -70,11 +70,7 @@ def read(
       UntrustedError: If its `config.json` names tasks with code that are not in `named`.
       ValueError, ImportError, EnvironmentFailedError: If its environment cannot be created.
     """
-    config = run_config.parse(run_directory.read_config(source))
-    if not trust_config:
-        user_modules.check_trusted(
-            source / run_directory.CONFIG_FILE, config.environment.user_code(), named
-        )
+    config = run_config.read_trusted(source, trust_config, named)
     spec = factory.environment_spec(config.environment)
     restored = learner_checkpoints.restore_learner(source, config, spec)
     arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}

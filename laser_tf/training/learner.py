@@ -13,7 +13,9 @@ from laser_tf.ops import joint_batch
 from laser_tf.replay import batch_sources, client, stored_unroll
 from laser_tf.training import learner_config, optimizers, run_config, strategies
 
-NEW_STEPS = "learner/new_steps"  # Metric: number of new agent steps in an update.
+# Metric: number of agent steps that an update adds to the counter. They are the steps of its online
+# entries. In schemes without online entries, they are the steps written since the last update.
+NEW_STEPS = "learner/new_steps"
 
 
 class NonFiniteLossError(errors.UserError):
@@ -51,7 +53,8 @@ class Learner(tf.Module):
         Args:
           agent: Agent whose variables exist.
           config: Learner configuration.
-          total_agent_steps: Budget of the run, where a linear learning rate schedule ends at zero.
+          total_agent_steps: Budget of the run; a linear schedule reduces the learning rate to
+            zero over it.
           jit: Whether XLA compiles the update.
           member_index: Index of the member in its sweep; 0 in a single run.
           strategy: Distribution strategy; None for a single replica.
@@ -140,7 +143,7 @@ class Learner(tf.Module):
         return variables | self.agent.hyperparameters
 
     def hyperparameters(self) -> dict[str, float]:
-        """Returns the values for the next update; the learning rate before its schedule."""
+        """Returns the values for the next update; the schedule's factor is not applied."""
         # str() gives the shortest decimal of a float32, e.g. 0.001.
         return {
             name: float(str(variable.numpy()))
@@ -169,6 +172,7 @@ class Learner(tf.Module):
 
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         unroll = stored_unroll.unpack(batch, self._member_index)
+        self.agent.observe(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
         gradients, loss, metrics = joint_batch.all_reduce_sum(
@@ -215,8 +219,8 @@ def experience_age(
 ) -> dict[str, float]:
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
-    Both count the updates between the weights that acted and the current ones. Unrolls of other
-    members and unrolls without transitions have no age. A metric is left out if no entry has one.
+    Both count the updates between the weights that acted and the current ones. Entries of other
+    members have no age, nor have entries that are padding. A metric without any age is left out.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)

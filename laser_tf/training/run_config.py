@@ -2,15 +2,17 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+import pathlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
-from laser_tf import config_checks, config_values, errors
+from laser_tf import config_checks, config_values, errors, user_code
 from laser_tf.agents import agent_config
-from laser_tf.environments import environment_config
+from laser_tf.environments import environment_config, user_modules
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import cluster_config, config_choices, learner_config
+from laser_tf.workdir import run_directory
 
 Section = TypeVar("Section")
 
@@ -113,7 +115,7 @@ class RunConfig:
 def _in_section(name: str) -> Iterator[None]:
     try:
         yield
-    except ValueError as error:
+    except errors.ConfigError as error:  # Any other ValueError is a bug, also of user code.
         raise errors.ConfigError(f"config.{name}: {error}") from None
 
 
@@ -128,6 +130,36 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
     return RunConfig(
         **{name: parse_section(name, section, values) for name, section in classes.items()}
     )
+
+
+def user_code_of(values: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Returns the paths of agent, torso, suite and scheme that `parse` or a run imports."""
+    keys = [(name, choice) for name, (choice, _) in config_choices.CHOICES.items()]
+    chosen = [values.get(name, {}).get(key) for name, key in (*keys, ("agent", "torso"))]
+    return tuple(filter(user_code.is_path, chosen))
+
+
+def read_trusted(
+    workdir: pathlib.Path, trust_config: bool, named: Collection[str] = ()
+) -> RunConfig:
+    """Returns the configuration of an existing run.
+
+    Args:
+      workdir: Run directory.
+      trust_config: Whether its file may name code to execute.
+      named: Code that the user named in another way.
+
+    Raises:
+      WorkdirError: If the directory holds no run.
+      UntrustedError: If the file names other code and `trust_config` is False.
+    """
+    values, source = run_directory.read_config(workdir), workdir / run_directory.CONFIG_FILE
+    if not trust_config:
+        user_modules.check_trusted(source, user_code_of(values), named)
+    config = parse(values)
+    if not trust_config:
+        user_modules.check_trusted(source, config.environment.user_code(), named)
+    return config
 
 
 def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:

@@ -54,7 +54,7 @@ class Training:
         config: run_config.RunConfig,
         workdir: pathlib.Path,
         spec: types.EnvironmentSpec,
-        member: membership.Membership | None = None,
+        sweep_membership: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
         connect_actors: ConnectActors | None = None,
         strategy: tf.distribute.Strategy | None = None,
@@ -69,7 +69,7 @@ class Training:
           config: Configuration of the run.
           workdir: Run directory.
           spec: Spec of the environment.
-          member: Connection to the sweep of the run; None for a single run.
+          sweep_membership: Connection to the sweep of the run; None for a single run.
           initial: Weights of another run to start from if this run has no checkpoint; None for
             random weights.
           connect_actors: Connects to actors in other processes; None for an actor thread.
@@ -84,10 +84,10 @@ class Training:
         self._config = config
         self._workdir = workdir
         self._spec = spec
-        self._member = member
+        self._membership = sweep_membership
         self._connect_actors = connect_actors
         self._make_saving_context = make_saving_context
-        self._member_index = member.index if member else 0
+        self._member_index = sweep_membership.index if sweep_membership else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
@@ -95,7 +95,12 @@ class Training:
         self._resolved = dataclasses.replace(config, agent=config.agent.for_actions(spec.action))
         for key, value in dataclasses.asdict(self._resolved.agent).items():
             if value != getattr(config.agent, key):
-                logging.info("Using agent.%s=%s (%s)", key, value, getattr(config.agent, key))
+                logging.info(
+                    "Using agent.%s=%s instead of the configured %s",
+                    key,
+                    value,
+                    getattr(config.agent, key),
+                )
 
         self._learner = assembly.build_learner(
             config, spec, self._dtype, jit=jit, member_index=self._member_index, strategy=strategy
@@ -110,7 +115,8 @@ class Training:
             initial_weights.assign(initial, self._learner.agent)
             updates = f"{initial.learner_updates:,}"
             logging.info("Loaded weights of %s after %s updates", initial.source, updates)
-        if self.resumed and not member:  # A sweep changes the values of its members itself.
+        # A sweep changes the values of its members itself.
+        if self.resumed and not sweep_membership:
             self._learner.set_hyperparameters(self._configured_hyperparameters())
         self._learner.broadcast_from_chief()
         # Python copies of the counters, because each read of a variable leaks 16 bytes.
@@ -120,14 +126,14 @@ class Training:
         self._episodes = episode_log.EpisodeLog(workdir, config.environment.tasks)
         self.learner_seconds = 0.0  # Spent in updates by this process.
         self._changes: dict[str, str] = {}  # Settings that `--override` has changed, as text.
-        observed = callbacks_module.Run(
+        run_view = callbacks_module.Run(
             config,
             workdir,
             lambda: (self.env_frames, self._learner_updates),
             self.returns.mean_return,
             float(self.counters.wall_seconds.numpy()),
         )
-        self._callbacks = callbacks_module.Callbacks(callbacks, observed)
+        self._callbacks = callbacks_module.Callbacks(callbacks, run_view)
 
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
@@ -135,10 +141,10 @@ class Training:
         known = self._learner.hyperparameter_variables
         return {key: values[key] for key in self._config.learner.tunable if key in known}
 
-    def _complete_overrides(self) -> dict[str, str]:
-        """Records and logs the settings that this start changes; returns them as text by key."""
+    def _record_overrides(self) -> dict[str, str]:
+        """Records and logs the changes of `--override`; returns them as text by key."""
         changes = {}
-        for entry in run_directory.complete_overrides(self._workdir, self.env_frames):
+        for entry in run_directory.record_overrides(self._workdir, self.env_frames):
             for key, change in entry["changes"].items():
                 changes[key] = f"{change['now']} (before: {change['before']})"
                 logging.info("Changed %s to %s", key, changes[key])
@@ -146,7 +152,7 @@ class Training:
 
     @property
     def env_frames(self) -> int:
-        """Env frames learned from so far: agent steps times action repeat."""
+        """Env frames counted so far, see `learner.NEW_STEPS`: agent steps times action repeat."""
         return self._agent_steps * self._config.environment.action_repeat
 
     @property
@@ -175,7 +181,8 @@ class Training:
           lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
           ValueError: If the replay's port is in use, a shared replay server holds unrolls of
-            another signature or serves another run, or the sweep's population rejects a value.
+            another signature or serves another run, or the sweep's population rejects a
+            hyper-parameter.
           Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(
@@ -185,8 +192,8 @@ class Training:
             evaluator,
             on_evaluation=functools.partial(self._callbacks.call, "on_evaluation"),
         )
-        self._resume_logs(evaluations_)
-        self._changes = self._complete_overrides()
+        self._resume_membership_and_logs(evaluations_)
+        self._changes = self._record_overrides()
         with self._callbacks.running():
             self._train(should_stop, show, evaluations_)
 
@@ -196,23 +203,23 @@ class Training:
         show: Callable[[progress.Progress], None],
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        if self._member:
-            self._member.start()
+        if self._membership:
+            self._membership.start()
         actors = self._start_actors()
         with contextlib.ExitStack() as on_error:
-            on_error.callback(actors.learner_replay.stop)
+            on_error.callback(actors.replay_client.stop)
             on_error.callback(actors.stop)
             saver_ = saver.Saver(
                 self._config.run,
                 self._workdir,
                 self._checkpoints,
-                actors.learner_replay,
+                actors.replay_client,
                 self.counters,
                 self._make_saving_context,
                 self._episodes.flush,
             )
             batches = assembly.make_batches(
-                self._config, actors.learner_replay, self._signature, self._learner, self._spec
+                self._config, actors.replay_client, self._signature, self._learner, self._spec
             )
             on_error.pop_all()
         try:
@@ -220,40 +227,46 @@ class Training:
         finally:
             actors.stop()
             batches.close()
-            self._count_unconsumed_steps(batches)
+            self._count_unreported_steps(batches)
             try:
                 checkpoint = saver_.save_all()
             finally:
-                actors.learner_replay.stop()
+                actors.replay_client.stop()
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
-        if self._member:  # The other members do not wait for the evaluation of this member.
-            self._member.close(finished=self.finished)
+        if self._membership:  # The other members do not wait for the evaluation of this member.
+            self._membership.close(finished=self.finished)
 
-    def _resume_logs(self, evaluations_: evaluations.Evaluations) -> None:
-        """Drops the rows of logs beyond the checkpoint; writes nothing if a log is damaged."""
+    def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
+        """Drops rows of logs after the checkpoint and restores the mean of the last returns.
+
+        Writes nothing if a log is damaged.
+        """
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
-        replaced_at_frames = -1
-        if self._member:
-            replaced_at_frames = self._member.resume(self._learner, self.env_frames, self.returns)
+        weights_replaced_at = -1
+        if self._membership:
+            weights_replaced_at = self._membership.resume(
+                self._learner, self.env_frames, self.returns
+            )
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
-            # Earlier episodes belong to weights that another member's weights have replaced.
-            if row.env_frames > replaced_at_frames:
+            # Earlier episodes belong to weights that have since been replaced by another member's.
+            if row.env_frames > weights_replaced_at:
                 self.returns.add(row)
         evaluations_.resume(frames)
 
-    def _count_unconsumed_steps(self, batches: batch_sources.BatchSource) -> None:
-        """Adds steps to the counters that are counted but in no batch yet.
+    def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
+        """Adds to the counters the steps that actors have written since the last batch.
 
-        A resumed run does not count them again. Only schemes whose batches are all replayed have
-        such steps. Does nothing once the budget is spent.
+        Without this, they would never be counted: a resumed run counts only steps that are written
+        after the resume. Only schemes without online entries have such steps. Does nothing once the
+        budget is spent.
         """
         if not self.finished:
-            steps = batches.unconsumed_steps
+            steps = batches.unreported_steps
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
@@ -283,7 +296,7 @@ class Training:
         config, replay = self._config, self._open_replay()
         with contextlib.ExitStack() as on_error:
             on_error.callback(replay.stop)
-            learner_replay = config.replay.learner_replay(replay, self._signature, self._workdir)
+            replay_client = config.replay.wrap_client(replay, self._signature, self._workdir)
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
             seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(
@@ -304,17 +317,17 @@ class Training:
                 refresh=copier.refresh,
                 on_episode=self._add_episode,
             )
-            actor.start(learner_replay)
+            actor.start(replay_client)
             on_error.pop_all()
         return actor
 
     def _open_replay(self) -> client.ReplayClient:
         """Connects to replay; starts its server, unless replay is shared or external."""
         config, signature, is_new = self._config, self._signature, not self.resumed
-        if self._member and self._member.find_replay_address:
-            queue = schemes_base.queue_name(self._member.name)
+        if self._membership and self._membership.find_replay_address is not None:
+            queue = schemes_base.queue_name(self._membership.name)
             replay = connection.ReplayConnection(
-                self._member.find_replay_address, config.replay, queue
+                self._membership.find_replay_address, config.replay, queue
             )
             replay.check(signature)
             replay.start_polling()
@@ -346,7 +359,7 @@ class Training:
         saver_: saver.Saver,
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        config, replay = self._config, actors.learner_replay
+        config, replay = self._config, actors.replay_client
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved)))
         if self._changes:
@@ -366,14 +379,14 @@ class Training:
 
         def check_and_should_stop() -> bool:
             actors.check()
-            if self._member:
-                self._member.check()
+            if self._membership:
+                self._membership.check()
             self._callbacks.report_episodes()
             return should_stop() or self._callbacks.should_stop()
 
         while not self.finished:
-            if self._member:
-                self._member.throttle(self.env_frames, check_and_should_stop)
+            if self._membership:
+                self._membership.throttle(self.env_frames, check_and_should_stop)
             batch = batches.get(stalls.wrap(check_and_should_stop))
             if not self._learner.all_agree(batch is not None):
                 break
@@ -383,7 +396,7 @@ class Training:
             self._callbacks.call("on_update", values)
             if row := reporter.report(self.env_frames, replay.fill_level, metrics):
                 self._callbacks.call("on_metrics", row)
-            if self._member and self._member.after_update(self._learner, self.env_frames):
+            if self._membership and self._membership.after_update(self._learner, self.env_frames):
                 saver_.save_weights_next()
             if checkpoint := saver_.save_when_due():
                 self._callbacks.call("on_checkpoint", checkpoint)
@@ -412,7 +425,8 @@ class Training:
     ) -> dict[str, float]:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
-        values = actors.metrics() | actors.learner_replay.metrics()
-        # With several learners, no single learner receives all unrolls of an actor.
+        values = actors.metrics() | actors.replay_client.metrics()
+        # The unrolls of an actor are numbered, and missing numbers count as lost. Each of several
+        # learners receives only some of them, so that missing numbers mean nothing.
         unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unroll_counts | {"learner/non_finite_updates": skipped}

@@ -210,7 +210,7 @@ def read_overrides(workdir: pathlib.Path, config: Mapping[str, Any]) -> dict[str
     return overrides.in_effect(_read(workdir / CONFIG_FILE), config)
 
 
-def complete_overrides(workdir: pathlib.Path, env_frames: int) -> list[dict[str, Any]]:
+def record_overrides(workdir: pathlib.Path, env_frames: int) -> list[dict[str, Any]]:
     """Records the env frames at which new overrides take effect, and returns the overrides."""
     content = _read(workdir / CONFIG_FILE)
     completed = overrides.complete(content, env_frames)

@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import observations, types
-from laser_tf.agents import base, reactor_config, registry
+from laser_tf.agents import base, registry
 from laser_tf.ops import action_mask
 from testing.agents import laser_reference, unrolls
 
@@ -49,7 +49,7 @@ CASES = (
                 "_target._critic_head",
             ],
         )
-        for name in reactor_config.POLICY_GRADIENTS
+        for name in ("beta_loo", "tislr")
     ),
 )
 

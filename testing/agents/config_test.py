@@ -15,13 +15,11 @@ NAN = float("nan")
 # Invalid values by agent and key.
 INVALID = {
     "laser": {
-        "discount": 1.5, "popart_step": 0.0, "kl_threshold": -1.0, "rho_bar": 0.0, "c_bar": 2.0,
-        "entropy_cost": NAN, "torso": "deeep", "trust_region": "maybe", "channel_multiplier": 0,
-        "core_memory_span": 2, "reward_clip": "some",
+        "discount": 1.5, "popart_step": 0.0, "c_bar": 2.0, "entropy_cost": NAN, "torso": "deeep",
+        "trust_region": "maybe", "channel_multiplier": 0, "core_memory_span": 2,
     },
     "acer": {
-        "lambda_": 1.1, "truncation": 0.0, "delta": -1.0, "average_decay": 2.0,
-        "dueling_samples": -1, "advantage_units": (0,),
+        "truncation": 0.0, "average_decay": 2.0, "dueling_samples": -1, "advantage_units": (0,),
     },
     "a3c": {"importance": "some"},
     "r2d2": {
@@ -30,8 +28,7 @@ INVALID = {
     },
     "reactor": {
         "core": "preco_lstm", "policy_gradient": "a2c", "bins": 1, "v_min": 10.0, "truncation": 0.5,
-        "uniform_share": 0.0, "entropy_cost": -1.0, "lambda_": 1.5, "target_period": 0,
-        "hidden_units": 0,
+        "uniform_share": 0.0,
     },
 }  # fmt: skip
 CONTINUOUS = specs.BoundedArray([2], np.float32, [-1.0, 0.0], [1.0, 4.0])

@@ -169,7 +169,7 @@ class LossTest(parameterized.TestCase):
         difference = agent.loss(unroll).loss - before.loss
         np.testing.assert_allclose(difference, before.metrics["loss/entropy"], rtol=1e-4)
 
-    def test_only_loss_updates_moments(self):
+    def test_only_observe_updates_moments(self):
         agent = _agent(normalise_vectors=True)
         moments = agent._trunk.moments
         unroll = _unroll(agent)  # Acts.
@@ -177,7 +177,9 @@ class LossTest(parameterized.TestCase):
         is_first = np.zeros([T + 1, B], bool)
         is_first[:, 1] = True  # The blank entry is ignored.
         env_output = unroll.env_output._replace(is_first=tf.constant(is_first))
-        agent.loss(unroll._replace(env_output=env_output))
+        agent.loss(unroll)
+        np.testing.assert_array_equal(moments[0], np.zeros(V))
+        agent.observe(env_output)
         seen = unroll.env_output.observation.numpy()[:-1, [0, 2, 3]].reshape(-1, V)
         np.testing.assert_allclose(moments[0], seen.mean(0), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(moments[1], seen.var(0), rtol=1e-3)

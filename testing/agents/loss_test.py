@@ -8,7 +8,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.agents import base, reactor_config, registry
+from laser_tf.agents import base, registry
 from testing.agents import unrolls
 
 T, B, V, A = 6, 4, 3, 3
@@ -30,11 +30,8 @@ CASES = (
     ("a3c", CONTINUOUS, FREE),
     ("a3c", PRODUCT, {"importance": "truncated", "trust_region": True}),
     ("r2d2", DISCRETE, SMALL),
-    *(
-        ("reactor", DISCRETE, SMALL | {"policy_gradient": name, "distributional": distributional})
-        for name in reactor_config.POLICY_GRADIENTS
-        for distributional in (True, False)
-    ),
+    ("reactor", DISCRETE, SMALL | {"policy_gradient": "beta_loo"}),
+    ("reactor", DISCRETE, SMALL | {"policy_gradient": "tislr", "distributional": False}),
 )
 
 
@@ -59,26 +56,21 @@ def _gradients(agent: base.Agent, unroll: types.Unroll) -> list[np.ndarray]:
 
 class LossTest(parameterized.TestCase):
     @parameterized.parameters(*CASES)
-    def test_nan_between_episodes_is_ignored(self, *case):
+    def test_masked_steps_change_neither_loss_nor_gradients(self, *case):
         results = []
-        for poison in (0.5, np.nan):
+        for poison in (0.5, np.nan):  # Of the steps between episodes.
             agent, unroll = _make(*case, poison)
             results.append([*tf.nest.flatten(agent.loss(unroll)), *_gradients(agent, unroll)])
         for clean, poisoned in zip(*results, strict=True):
             np.testing.assert_allclose(poisoned, clean, rtol=1e-5, atol=1e-6)
             self.assertTrue(np.isfinite(poisoned).all())
 
-    @parameterized.parameters(*CASES)
-    def test_only_trainable_variables_receive_gradients(self, *case):
-        agent, unroll = _make(*case)
         trained = {variable.ref() for variable in agent.trainable_variables}
-        others = [v for v in agent.variables if v.ref() not in trained and v.dtype.is_floating]
-        for gradient in unrolls.gradients(lambda: agent.loss(unroll).loss, others):
-            np.testing.assert_array_equal(gradient, 0)
+        variables = [variable for variable in agent.variables if variable.dtype.is_floating]
+        for variable, gradient in zip(variables, results[1][-len(variables) :], strict=True):
+            if variable.ref() not in trained:
+                np.testing.assert_array_equal(gradient, 0, variable.name)
 
-    @parameterized.parameters(*CASES)
-    def test_no_transitions_give_zero_loss_and_gradient(self, *case):
-        agent, unroll = _make(*case)
         env_output = unroll.env_output._replace(is_first=tf.ones([T + 1, B], tf.bool))
         blank = unroll._replace(env_output=env_output)
         output = agent.loss(blank)
@@ -89,16 +81,12 @@ class LossTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("acer", DISCRETE, {"core": "lstm", "core_size": 4}),
-        ("acer", CONTINUOUS, FREE),
-        ("reactor", DISCRETE, SMALL | {"core": "lstm", "core_size": 4}),
         ("reactor", DISCRETE, SMALL | {"distributional": False}),
     )
     def test_compiled_loss_equals_eager(self, *case):
         agent, unroll = _make(*case)
         compiled = tf.function(lambda unroll: agent.loss(unroll).loss, jit_compile=True)
-        # The loss of continuous actions depends on random numbers, which differ in XLA.
-        tolerance = 1e-4 if case[1] == DISCRETE else 0.5
-        np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=tolerance)
+        np.testing.assert_allclose(compiled(unroll), agent.loss(unroll).loss, rtol=1e-4)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Tests R2D2's loss, priorities and exploration on unrolls with known results."""
 
-import dataclasses
-
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -174,17 +172,6 @@ class StalenessTest(absltest.TestCase):
                 self.assertEqual(expected > 1e-3, change > 0)
                 actual = metrics[f"staleness/delta_q_{name}"].value
                 np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-5)
-
-
-class ConfigTest(parameterized.TestCase):
-    def test_defaults_equal_table_2(self):
-        config = dataclasses.asdict(r2d2_config.R2D2Config())
-        expected = {"discount": 0.997, "n_steps": 5, "rescaling_epsilon": 1e-3, "core_size": 512}
-        expected |= {"target_period": 2_500, "priority_eta": 0.9, "hidden_units": 512}
-        expected |= {"evaluation_epsilon": 1e-3}
-        self.assertEqual({name: config[name] for name in expected}, expected)
-        acting = r2d2_config.R2D2Config().acting_in_evaluation
-        self.assertEqual(acting, "epsilon-greedy, epsilon 0.001")
 
 
 if __name__ == "__main__":

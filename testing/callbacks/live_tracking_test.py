@@ -34,8 +34,7 @@ def _mlflow():
 class LiveTrackingTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "catch1"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "catch1"
         run_directory.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
         (self._workdir / "episodes.csv").write_text("")
 

@@ -19,7 +19,9 @@ class EvaluatorRoleTest(absltest.TestCase):
         self.enter_context(mock.patch.object(ray, "get"))
         context = mock.MagicMock()
         context.stop_requested.is_set.side_effect = [False, True]
-        asked = run_state.Weights(learner_updates=3, env_frames=280, reference=[None])
+        asked = run_state.PublishedWeights(
+            learner_updates=3, env_frames=280, boxed_reference=[None]
+        )
         context.call.side_effect = lambda method, *_: {"pending_eval": asked}.get(method)
         role = evaluator_role.EvaluatorRole(context, mock.Mock())
         with self.assertRaises(faults.EnvironmentFailedError):

@@ -10,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from configs import laser, sweeps
 from laser_tf import errors
-from laser_tf.cluster import fleet, machines, role, run_job, run_state, supervision, sweep_job
+from laser_tf.cluster import fleet, machines, role, run_state, run_work, supervision, sweep_work
 from laser_tf.cluster.run_state import Status
 from laser_tf.environments import factory
 from laser_tf.sweeps import lineage, sweep_config
@@ -29,11 +29,11 @@ def _run_specs() -> list[role.RoleSpec]:
     values["run"]["evaluate_every_env_frames"] = 1_000
     config = run_config.parse(values)
     spec = factory.environment_spec(config.environment)
-    return run_job.RunJob(config, spec, None, mock.Mock()).role_specs
+    return run_work.RunWork(config, spec, None, mock.Mock()).role_specs
 
 
-class _Job(fleet.Job):
-    """A job that ends when it is told to."""
+class _Work(fleet.Work):
+    """Work that ends when `is_over` is set."""
 
     is_over = False
 
@@ -74,21 +74,21 @@ class FleetTest(parameterized.TestCase):
         return supervised
 
     def _make(self, **cluster: object) -> fleet.Fleet:
-        job = _Job(_run_specs(), contextlib.nullcontext())
-        return fleet.Fleet(job, self._folder, cluster_config.ClusterConfig(**cluster))
+        work = _Work(_run_specs(), contextlib.nullcontext())
+        return fleet.Fleet(work, self._folder, cluster_config.ClusterConfig(**cluster))
 
     def _run(self, running: fleet.Fleet) -> None:
         """Runs until the first check has ended."""
-        running._job.is_over = False
+        running._work.is_over = False
         running.run(self._interrupted)
 
     def test_roles_of_a_run_and_their_resources(self):
-        job = _Job(_run_specs(), contextlib.nullcontext())
+        work = _Work(_run_specs(), contextlib.nullcontext())
         self.assertCountEqual(
-            [spec.name for spec in job.role_specs],
+            [spec.name for spec in work.role_specs],
             ["replay", "learner", "learner_1", "actor_00", "actor_01", "evaluator"],
         )
-        self.assertEqual(job.requested_resources, (6.0, 6.0))
+        self.assertEqual(work.requested_resources, (6.0, 6.0))
 
     def test_stop_kills_the_evaluator_and_ends_with_replay(self):
         running = self._make()
@@ -172,7 +172,7 @@ class FleetTest(parameterized.TestCase):
         self.assertLess(self._now, 1.0)
 
 
-class SweepJobTest(parameterized.TestCase):
+class SweepWorkTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
@@ -181,27 +181,27 @@ class SweepJobTest(parameterized.TestCase):
         self._config = sweep_config.parse(values)
         self._display = mock.Mock()
         spec = factory.environment_spec(self._config.first.environment)
-        self._job = sweep_job.SweepJob(self._config, spec, self._folder, self._display)
+        self._work = sweep_work.SweepWork(self._config, spec, self._folder, self._display)
         self._names = list(self._config.members)
         self._roles = {
             spec.name: supervision.SupervisedRole(spec, mock.Mock())
-            for spec in self._job.role_specs
+            for spec in self._work.role_specs
         }
         self._start_service = self.enter_context(mock.patch.object(machines, "start_service"))
         self._reports = {name: {"env_frames": 9, "finished": False} for name in self._names}
-        self.enter_context(mock.patch.object(sweep_job.ray, "get", lambda *_, **__: self._reports))
+        self.enter_context(mock.patch.object(sweep_work.ray, "get", lambda *_, **__: self._reports))
 
     def test_every_member_requests_the_resources_of_a_learner(self):
-        self.assertEqual(self._job.requested_resources, (5.0, 256.0))
-        self.assertEqual([spec.name for spec in self._job.role_specs], ["replay", *self._names])
+        self.assertEqual(self._work.requested_resources, (5.0, 256.0))
+        self.assertEqual([spec.name for spec in self._work.role_specs], ["replay", *self._names])
 
     def test_states_of_members_are_shown(self):
-        self._job.start()
+        self._work.start()
         done, running, restarted, waiting = (self._roles[name] for name in self._names)
         done.is_done = True
         running.has_reported = restarted.has_reported = True
         restarted.restarts = 2
-        self._job.update(self._roles, {name: _heartbeat() for name in self._names})
+        self._work.update(self._roles, {name: _heartbeat() for name in self._names})
         _, states = self._display.update.call_args.args
         self.assertEqual(
             states,
@@ -214,18 +214,18 @@ class SweepJobTest(parameterized.TestCase):
         )
 
     def test_sweep_ends_with_the_names_of_failed_members(self):
-        self._job.start()
+        self._work.start()
         for name in self._names:
             self._roles[name].is_done = name != self._names[3]
         self._roles[self._names[3]].failure = "failed"
-        self.assertTrue(self._job.is_finished(self._roles))
-        self._job.update(self._roles, {})
+        self.assertTrue(self._work.is_finished(self._roles))
+        self._work.update(self._roles, {})
         with messages.raises(errors.UserError, self._names[3]):
-            self._job.finish()
+            self._work.finish()
         self.assertFalse((self._folder / run_directory.FINISHED).exists())
 
     def test_sweep_whose_members_are_done_is_finished(self):
-        self._job.finish()
+        self._work.finish()
         self.assertTrue((self._folder / run_directory.FINISHED).exists())
 
     def test_damaged_lineage_is_rejected_before_anything_starts(self):
@@ -233,7 +233,7 @@ class SweepJobTest(parameterized.TestCase):
         path.parent.mkdir()
         path.write_text("env_frames,member,parent,fitness,a.b\n40,member_00,,0.1,x\n")
         with messages.raises(ValueError, path, 2):
-            self._job.start()
+            self._work.start()
         self._start_service.assert_not_called()
 
 

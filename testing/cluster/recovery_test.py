@@ -28,14 +28,14 @@ class RecoveryTest(absltest.TestCase):
         self.addCleanup(folder.cleanup)
         self._workdir = pathlib.Path(folder.name) / "run"
 
-    def _start(self, env_frames: int) -> subprocess.Popen:
+    def _start(self, env_frames: int, actors: int = 2) -> subprocess.Popen:
         # A previous command's file would describe processes that no longer exist.
         (self._workdir / fleet.ROLES).unlink(missing_ok=True)
         process = commands.start(
             "train",
             "--config=configs/laser.py:catch",
             f"--workdir={self._workdir}",
-            "--config.cluster.actors=2",
+            f"--config.cluster.actors={actors}",
             "--config.environment.num_envs=4",
             "--config.run.checkpoint_minutes=0.02",
             "--config.run.replay_checkpoint_minutes=0.05",
@@ -80,6 +80,14 @@ class RecoveryTest(absltest.TestCase):
         path = self._workdir / role_process.LOGS / "learner.log"
         return path.read_text().count("Resumed at") if path.exists() else 0
 
+    def test_killed_learner_resumes(self):
+        process = self._start(100_000_000, actors=1)
+        self._wait(process, self._learns, "learning")
+        self._kill_and_wait(process, "learner")
+        self.assertEqual(self._resumed(), 1)
+        self._terminate(process)
+
+    @pytest.mark.long
     def test_run_survives_the_end_of_every_process(self):
         process = self._start(100_000_000)
         self._wait(process, self._learns, "learning")
@@ -89,13 +97,7 @@ class RecoveryTest(absltest.TestCase):
         nice = min(own + 10, 19)
         self._wait(process, lambda: self._most_niceness("actor_00") == nice, "a nice actor")
         for role in ("actor_00", "replay", "learner"):
-            killed = self._process_of(role)
-            os.kill(killed, signal.SIGKILL)
-
-            def is_replaced(role: str = role, killed: int = killed) -> bool:
-                return self._process_of(role) not in (0, killed) and self._learns()
-
-            self._wait(process, is_replaced, f"{role}'s restart")
+            self._kill_and_wait(process, role)
         self.assertEqual(self._resumed(), 1)
 
         process.kill()
@@ -103,6 +105,19 @@ class RecoveryTest(absltest.TestCase):
         process = self._start(100_000_000)
         self._wait(process, self._learns, "resuming")
         self.assertEqual(self._resumed(), 2)
+        self._terminate(process)
+
+    def _kill_and_wait(self, process: subprocess.Popen, role: str) -> None:
+        """Kills the process of a role and waits until its next process works."""
+        killed = self._process_of(role)
+        os.kill(killed, signal.SIGKILL)
+
+        def is_replaced() -> bool:
+            return self._process_of(role) not in (0, killed) and self._learns()
+
+        self._wait(process, is_replaced, f"{role}'s restart")
+
+    def _terminate(self, process: subprocess.Popen) -> None:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=_TIMEOUT_SECONDS)
         self.assertEqual(process.returncode, -signal.SIGTERM, errors)

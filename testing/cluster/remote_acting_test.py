@@ -27,7 +27,7 @@ class RemoteActingTest(absltest.TestCase):
             )  # fmt: skip
         acting.stop()
         self.assertTrue(opened.call_args.kwargs["is_new"])
-        return acting.learner_replay
+        return acting.replay_client
 
     def test_contextual_replay_keeps_and_saves_sequences(self):
         source = mock.Mock()
@@ -54,9 +54,9 @@ class PublisherTest(absltest.TestCase):
             mock.patch.object(ray, "put", side_effect=[full, full, "reference"]) as put,
             self.assertLogs(level="INFO") as logs,
         ):
-            found = [publisher.newest() for _ in range(4)]
+            found = [publisher.copy_if_due() for _ in range(4)]
         self.assertEqual(found[:2], [None, None])
-        self.assertEqual(found[2], run_state.Weights(7, 280, ["reference"]))
+        self.assertEqual(found[2], run_state.PublishedWeights(7, 280, ["reference"]))
         self.assertIs(found[3], found[2])  # The weights have not changed.
         self.assertEqual(put.call_count, 3)
         self.assertLen(logs.output, 2)  # One failure, one success.

@@ -11,7 +11,7 @@ from absl.testing import absltest
 
 from laser_tf.cluster import ray_session, remote_command
 
-# Prints its directory; takes a second to save itself when it is told to stop.
+# Prints its directory; takes a second to save itself after a signal to stop.
 _PROGRAM = """
 import pathlib, signal, sys, time
 
@@ -80,7 +80,7 @@ class RemoteCommandTest(absltest.TestCase):
 
     def test_command_without_resources_waits(self):
         command = self._start(self._folder / "waiting.log", cpus=100.0)
-        for _ in range(3):
+        for _ in range(2):
             self.assertIsNone(command.poll())
             time.sleep(0.5)
 

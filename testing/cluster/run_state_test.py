@@ -4,7 +4,7 @@ from absl.testing import absltest
 
 from laser_tf.cluster import run_state
 
-_REQUEST = run_state.Weights(7, 280, [None])
+_REQUEST = run_state.PublishedWeights(7, 280, [None])
 
 
 class EvaluationTest(absltest.TestCase):
@@ -17,7 +17,7 @@ class EvaluationTest(absltest.TestCase):
         state.report_eval(280, {"mean_return": 2.0})
         self.assertIsNone(state.pending_eval())
         self.assertEqual(state.request_eval(_REQUEST), {"mean_return": 2.0})
-        self.assertIsNone(state.request_eval(run_state.Weights(9, 320, [None])))
+        self.assertIsNone(state.request_eval(run_state.PublishedWeights(9, 320, [None])))
 
 
 class ExchangeTest(absltest.TestCase):

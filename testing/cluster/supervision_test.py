@@ -52,7 +52,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         return self._make_process.call_count
 
     def _make(self, **options) -> supervision.SupervisedRole:
-        spec = role.RoleSpec("actor_00", "", {}, role.StopStage.ACTORS, **options)
+        spec = role.RoleSpec("actor_00", "", {}, role.StopStage.ACTING, **options)
         return supervision.SupervisedRole(spec, self._make_process, clock=lambda: self._now)
 
     def _pass(

@@ -79,7 +79,7 @@ class SystemdTest(absltest.TestCase):
         program, *arguments = shlex.split(unit["Service"]["ExecStart"])
         self.assertEqual(pathlib.Path(program).name, name)
         module = name.removeprefix("laser-").replace("-", "_")
-        code, _, errors = commands.run(module, *arguments, "--help")
+        code, _, errors = commands.run_forked(module, *arguments, "--help")
         self.assertEqual(code, 0, errors)
         flags = dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
         return unit["Service"], flags

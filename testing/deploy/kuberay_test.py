@@ -56,7 +56,7 @@ class CommandsTest(absltest.TestCase):
         for words in (shlex.split(_job()["entrypoint"]), [*server["command"], *server["args"]]):
             name, *arguments = words
             module = name.removeprefix("laser-").replace("-", "_")
-            code, _, errors = commands.run(module, *arguments, "--help")
+            code, _, errors = commands.run_forked(module, *arguments, "--help")
             self.assertEqual(code, 0, errors)
 
 

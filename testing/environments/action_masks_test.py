@@ -1,5 +1,7 @@
 """Tests of environments with action masks: specs, random actions, faults and rejections."""
 
+from unittest import mock
+
 import numpy as np
 from absl.testing import absltest, parameterized
 from dm_env import specs
@@ -35,29 +37,29 @@ class RolloutTest(parameterized.TestCase):
     def test_mask_of_info_becomes_part_of_the_observation(self):
         with _make("gymnasium", DOORS) as environment:
             spec = environment.spec()
-            rows = _act_randomly(environment, 200)
+            outputs = _act_randomly(environment, 200)
         size = 2 * masked_doors.NUM_PAIRS
         mask_spec = observations.action_mask(spec.observation)
         self.assertEqual((mask_spec.shape, mask_spec.dtype), ((size,), bool))
-        self.assertEqual(set(rows.observation), {"action_mask", "observation"})
-        mask, is_last = rows.observation["action_mask"], rows.discount == 0
+        self.assertEqual(set(outputs.observation), {"action_mask", "observation"})
+        mask, is_last = outputs.observation["action_mask"], outputs.discount == 0
         np.testing.assert_array_equal(mask.sum(-1), np.where(is_last, 0, 2))
         # Random actions are allowed: no episode is shorter than 3 steps, and all pairs occur.
-        starts = np.flatnonzero(rows.is_first[:, 0])
+        starts = np.flatnonzero(outputs.is_first[:, 0])
         np.testing.assert_array_equal(np.diff(starts), masked_doors.STEPS + 1)
         self.assertTrue(mask.any((0, 1)).all())
-        taken = np.take_along_axis(mask[:-1], rows.previous_action[1:, :, None], axis=-1)[..., 0]
+        taken = np.take_along_axis(mask[:-1], outputs.previous_action[1:, :, None], axis=-1)[..., 0]
         self.assertTrue(taken[~is_last[:-1]].all())
 
-    @parameterized.parameters("bool", "int8", "uint8", "int64")
+    @parameterized.parameters("bool", "int64")
     def test_mask_in_the_observation_is_converted_to_bool(self, dtype):
         with _make("dm_env", CHOICE, arguments={"dtype": dtype}) as environment:
-            rows = _act_randomly(environment, 40)
+            outputs = _act_randomly(environment, 40)
             self.assertEqual(environment.native_specs()[0].observation_offsets, [0, 0])
-        mask = rows.observation["action_mask"]
+        mask = outputs.observation["action_mask"]
         self.assertEqual(mask.dtype, bool)
         np.testing.assert_array_equal(mask.sum(-1), 2)
-        np.testing.assert_array_equal(rows.reward[1::2], 1)
+        np.testing.assert_array_equal(outputs.reward[1::2], 1)
 
     @parameterized.parameters(
         ("shape", (15, 16)), ("none allowed", ("every action",)), ("missing", ("info",))
@@ -71,7 +73,8 @@ class RolloutTest(parameterized.TestCase):
 
     def test_check_describes_the_mask(self):
         config = suites.config_class("gymnasium")(task=DOORS, num_envs=1)
-        report = environment_check.check(config, steps=20, seed=0, seconds=5)
+        with mock.patch.object(environment_check, "_SPEED_SECONDS", 0.05):
+            report = environment_check.check(config, steps=20, seed=0, seconds=5)
         self.assertEqual(report.fault, "")
         self.assertTrue(any("action_mask" in line and "16" in line for line in report.lines))
 

@@ -14,9 +14,9 @@ from testing import messages
 from testing.environments import rollouts
 
 
-def lost_lives(rows):
+def lost_lives(outputs):
     """Returns the steps bool [T, N] with discount 0 within an episode."""
-    return (rows.discount[:-1] == 0) & ~rows.is_first[1:]
+    return (outputs.discount[:-1] == 0) & ~outputs.is_first[1:]
 
 
 def native_threads():
@@ -25,12 +25,12 @@ def native_threads():
 
 
 class LifeLossTest(absltest.TestCase):
-    def _play_breakout(self, **options):
+    def _run_breakout(self, **options):
         with rollouts.make("atari", "breakout", seed=1, **options) as environment:
-            return rollouts.play(environment, rollouts.random_actions(environment, 400))
+            return rollouts.run(environment, rollouts.random_actions(environment, 400))
 
     def test_lost_life_has_discount_0_within_the_episode(self):
-        split, whole = (self._play_breakout(life_loss_is_end=value) for value in (True, False))
+        split, whole = (self._run_breakout(life_loss_is_end=value) for value in (True, False))
         for field in ("observation", "reward", "is_first", "previous_action"):
             np.testing.assert_array_equal(getattr(split, field), getattr(whole, field), field)
         np.testing.assert_array_equal(whole.discount[:-1] == 0, whole.is_first[1:])
@@ -41,50 +41,50 @@ class LifeLossTest(absltest.TestCase):
         np.testing.assert_array_equal(split.discount[: starts[1], 0].sum(), starts[1] - 5)
 
     def test_life_lost_at_the_time_limit_has_discount_0(self):
-        rows = self._play_breakout()
-        loss = np.flatnonzero(lost_lives(rows)[:, 0])[0]
-        cut = self._play_breakout(max_frames_per_episode=4 * int(loss))
+        outputs = self._run_breakout()
+        loss = np.flatnonzero(lost_lives(outputs)[:, 0])[0]
+        cut = self._run_breakout(max_frames_per_episode=4 * int(loss))
         self.assertEqual(cut.discount[loss, 0], 0)
         self.assertTrue(cut.is_first[loss + 1, 0])
 
     def test_last_life_counts_if_ale_counts_it_as_zero(self):
         with rollouts.make("atari", "bank_heist", seed=3, num_envs=1) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 900, seed=1))
-        end = np.flatnonzero(rows.is_first)[1]
-        self.assertEqual((rows.discount[:end] == 0).sum(), 5)  # Four spare lives and the end.
+            outputs = rollouts.run(environment, rollouts.random_actions(environment, 900, seed=1))
+        end = np.flatnonzero(outputs.is_first)[1]
+        self.assertEqual((outputs.discount[:end] == 0).sum(), 5)  # Four spare lives and the end.
 
     def test_rising_number_of_lives_is_no_loss(self):
         # demon_attack has 1 life on its first frame and 4 afterwards.
         options = {"no_op_max": 0, "max_frames_per_episode": 40}
         with rollouts.make("atari", "demon_attack", num_envs=1, **options) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 25))
-        self.assertEqual(rows.is_first.sum(), 3)
-        np.testing.assert_array_equal(rows.discount, 1)
+            outputs = rollouts.run(environment, rollouts.random_actions(environment, 25))
+        self.assertEqual(outputs.is_first.sum(), 3)
+        np.testing.assert_array_equal(outputs.discount, 1)
 
 
 class TimeLimitTest(parameterized.TestCase):
     @parameterized.parameters((40, 10), (41, 11), (44, 11))
     def test_time_limit_counts_frames_after_the_no_ops(self, frames, agent_steps):
         with rollouts.make("atari", "pong", max_frames_per_episode=frames) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 30))
-        np.testing.assert_array_equal(rows.discount, 1)
+            outputs = rollouts.run(environment, rollouts.random_actions(environment, 30))
+        np.testing.assert_array_equal(outputs.discount, 1)
         np.testing.assert_array_equal(
-            np.flatnonzero(rows.is_first[:, 1]), np.arange(0, 31, agent_steps + 1)
+            np.flatnonzero(outputs.is_first[:, 1]), np.arange(0, 31, agent_steps + 1)
         )
 
 
 class StartTest(parameterized.TestCase):
     def test_episode_starts_with_one_to_max_no_ops(self):
         # IMPALA: "uniformly chosen from [1, 30]". Each frame of freeway's start differs from the
-        # one before; four frames cut an episode, so that every second row is a start.
+        # one before; four frames cut an episode, so that every second step is a start.
         def starts(no_op_max):
             options = {"no_op_max": no_op_max, "max_frames_per_episode": 4, "num_envs": 4}
             with rollouts.make("atari", "freeway", **options) as environment:
                 resets = np.stack([environment.reset().observation for _ in range(10)])
-                rows = rollouts.play(environment, np.zeros([20, 4], np.int64))
-            self.assertTrue(rows.is_first[::2].all())
-            self.assertFalse(rows.is_first[1::2].any())
-            return distinct(resets), distinct(rows.observation[2::2])
+                outputs = rollouts.run(environment, np.zeros([20, 4], np.int64))
+            self.assertTrue(outputs.is_first[::2].all())
+            self.assertFalse(outputs.is_first[1::2].any())
+            return distinct(resets), distinct(outputs.observation[2::2])
 
         def distinct(frames):
             return {frame.tobytes() for frame in frames.reshape(-1, *frames.shape[2:])}
@@ -97,21 +97,14 @@ class StartTest(parameterized.TestCase):
         self.assertEqual(after_a_cut, resets)
         self.assertNoCommonElements(resets, at_once)
 
-    def test_sticky_actions_change_the_game(self):
-        def play(sticky_actions):
+    def test_sticky_actions_change_the_observations(self):
+        def run(sticky_actions):
             options = {"sticky_actions": sticky_actions, "no_op_max": 0, "num_envs": 1}
             with rollouts.make("atari", "breakout", **options) as environment:
                 actions = rollouts.random_actions(environment, 60)
-                return rollouts.play(environment, actions).observation
+                return rollouts.run(environment, actions).observation
 
-        self.assertFalse(np.array_equal(play(0.0), play(0.5)))
-
-    @parameterized.parameters((False, 4), (True, 18))
-    def test_action_sets(self, full_action_space, num_actions):
-        with rollouts.make(
-            "atari", "breakout", num_envs=1, full_action_space=full_action_space
-        ) as environment:
-            self.assertEqual(environment.action_spec().num_values, num_actions)
+        self.assertFalse(np.array_equal(run(0.0), run(0.5)))
 
 
 class RenderTest(absltest.TestCase):
@@ -120,17 +113,17 @@ class RenderTest(absltest.TestCase):
         options = {"sticky_actions": 0.25, "max_frames_per_episode": 200, "no_op_max": 1}
         with rollouts.make("atari", "breakout", num_envs=3, seed=5, **options) as environment:
             actions = rollouts.random_actions(environment, 250)
-            played = rollouts.play(environment, actions)
+            together = rollouts.run(environment, actions)
         with rollouts.make(
             "atari", "breakout", num_envs=1, seed=7, rendering=True, **options
         ) as environment:
-            rows = [environment.reset()]
+            outputs = [environment.reset()]
             for action in actions[:, 2:]:
-                self._assert_image_shows(environment.render(0), rows[-1].observation[0])
-                rows.append(environment.step(action))
+                self._assert_image_shows(environment.render(0), outputs[-1].observation[0])
+                outputs.append(environment.step(action))
         for field in ("observation", "reward", "discount", "is_first"):
-            again = np.stack([getattr(row, field)[0] for row in rows])
-            np.testing.assert_array_equal(getattr(played, field)[:, 2], again, field)
+            again = np.stack([getattr(output, field)[0] for output in outputs])
+            np.testing.assert_array_equal(getattr(together, field)[:, 2], again, field)
 
     def _assert_image_shows(self, image, observation):
         self.assertEqual((image.dtype, image.shape), (np.uint8, (210, 160, 3)))
@@ -173,11 +166,11 @@ class ProtocolTest(parameterized.TestCase):
 
 
 class TaskTest(parameterized.TestCase):
-    def test_games_are_those_of_ale_for_one_player(self):
+    def test_tasks_are_those_of_ale_for_one_player(self):
         two_players = {"combat", "joust", "maze_craze", "warlords"}
         self.assertCountEqual(atari.GAMES, {*roms.get_all_rom_ids()} - two_players)
 
-    def test_games_of_the_benchmark_are_known(self):
+    def test_tasks_of_the_benchmark_are_known(self):
         self.assertContainsSubset(reference.reference_scores("atari"), atari.GAMES)
 
     def test_close_ends_the_threads_of_emulators(self):

@@ -94,14 +94,11 @@ class ActionTest(parameterized.TestCase):
         self.assertTrue(space.contains(action(action.spec.maximum)))
 
     @parameterized.parameters(
-        (spaces.Graph(spaces.Discrete(2), None), ("Graph",)),
         (spaces.Dict(a=spaces.Tuple([spaces.Text(3)])), ("['a'][0]", "Text")),
         (spaces.Dict(a=spaces.Box(-1, np.inf, [1])), ("['a']", "[inf]")),
         (spaces.Dict({}), ()),
         (spaces.MultiDiscrete([6_000, 5_000]), ("11,000", "10,000")),
-        (spaces.MultiDiscrete([2, 2**33]), (str(2**33), "10,000")),
         (spaces.Box(-np.inf, np.inf, [2]), ("[-inf, -inf]", "[inf, inf]")),
-        (spaces.Box(-np.inf, 1, [1], np.float64), ("[-inf]", "[1.0]")),
         (spaces.Box(-1e300, 1e300, [1], np.float64), ("[-inf]", "[inf]")),
         (spaces.Box(1, 1, [1], np.float32), ("[1.0]",)),
         (spaces.Box(0, 10**6, [], np.int64), ("1000001", "1", "10,000")),
@@ -118,7 +115,6 @@ class ActionTest(parameterized.TestCase):
         (specs.Array([2], np.float32), ("bounds",)),
         (specs.BoundedArray([2], np.float32, *_EXTREMES), ("bounds",)),
         (specs.Array([], np.int32), ("bounds",)),
-        (specs.Array([2], np.int32), ("bounds",)),
         (specs.BoundedArray([0], np.float32, -1, 1), ("[0]",)),
         (specs.BoundedArray([], bool, False, True), ("bool",)),
     )

@@ -32,23 +32,23 @@ class DmControlTest(parameterized.TestCase):
 
     def test_environments_have_own_seeds_and_vectors(self):
         with make(seed=5) as environment:
-            rows = rollouts.play(environment, constant(101))
+            outputs = rollouts.run(environment, constant(101))
         for index in range(2):
             generator = np.random.RandomState(5 + index)
             for start in (0, 101):
                 place = np.float32(generator.uniform(-1, 1))
-                self.assertEqual(rows.observation["height"][start, index], place)
-                arms = rows.observation["arms"][start, index]
+                self.assertEqual(outputs.observation["height"][start, index], place)
+                arms = outputs.observation["arms"][start, index]
                 np.testing.assert_array_equal(arms, np.full(6, place, np.float32))
 
     def test_images_replace_the_vectors(self):
         with make(arguments="pixels=20, time_limit=0.5", action_repeat=3) as environment:
             self.assertEqual(environment.observation_spec().shape, (20, 20, 3))
-            rows = rollouts.play(environment, constant(2))
-        self.assertEqual(rows.observation.dtype, np.uint8)
-        np.testing.assert_array_equal(rows.observation[..., :10, :], 2)
+            outputs = rollouts.run(environment, constant(2))
+        self.assertEqual(outputs.observation.dtype, np.uint8)
+        np.testing.assert_array_equal(outputs.observation[..., :10, :], 2)
         # The other half counts images: one at the creation, then one for each step.
-        np.testing.assert_array_equal(rows.observation[:, 0, 0, 15, 0], [2, 3, 4])
+        np.testing.assert_array_equal(outputs.observation[:, 0, 0, 15, 0], [2, 3, 4])
 
     def test_render_returns_the_image_of_a_video(self):
         with make(rendering=True) as environment:

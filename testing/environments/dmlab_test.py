@@ -114,12 +114,14 @@ class LevelTest(DMLabTest):
 class EnvironmentTest(DMLabTest):
     def test_each_environment_is_a_process_and_is_closed(self):
         with rollouts.make("dmlab", TASK, num_envs=3, instruction_length=5) as environment:
-            rows = rollouts.play(environment, np.zeros([40, 3], np.int32))
+            outputs = rollouts.run(environment, np.zeros([40, 3], np.int32))
             spec = environment.observation_spec()
-            np.testing.assert_array_equal(environment.render(1), rows.observation["image"][-1, 1])
+            np.testing.assert_array_equal(
+                environment.render(1), outputs.observation["image"][-1, 1]
+            )
         self.assertEqual((spec["image"].shape, spec["text"]), ((72, 96, 3), types.TextSpec(5)))
-        np.testing.assert_array_equal(rows.discount[:-1] == 0, rows.is_first[1:])
-        self.assertTrue(rows.is_first[1:].any(axis=0).all())
+        np.testing.assert_array_equal(outputs.discount[:-1] == 0, outputs.is_first[1:])
+        self.assertTrue(outputs.is_first[1:].any(axis=0).all())
         self.assertEqual([len(closes) for closes in self._calls("close")], [1, 1, 1])
         for (started,), steps in zip(self._calls("Lab"), self._calls("step"), strict=True):
             self.assertFalse(started["tensorflow"])

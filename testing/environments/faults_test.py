@@ -27,7 +27,7 @@ class Counting(base.BatchedEnvironment):
             action=specs.DiscreteArray(3, name="action"),
         )
         self._wrong = dict(wrong)
-        self._row = 0
+        self._step_number = 0
 
     def _reset(self):
         self._steps = np.zeros(self.num_envs, int)
@@ -39,14 +39,14 @@ class Counting(base.BatchedEnvironment):
         return np.stack([self._steps, np.arange(self.num_envs)], 1).astype(np.float32)
 
     def _spoil(self, **columns):
-        for game in range(self.num_envs):
-            for name, value in self._wrong.get((self._row, game), {}).items():
+        for index in range(self.num_envs):
+            for name, value in self._wrong.get((self._step_number, index), {}).items():
                 if name == "error":
                     raise value
-                columns[name][game] = value
+                columns[name][index] = value
 
     def _step(self, actions, is_first):
-        self._row += 1
+        self._step_number += 1
         self._steps = np.where(is_first, 0, self._steps + 1)
         is_last = self._steps == LENGTH
         transition = base.Transition(
@@ -59,7 +59,7 @@ class Counting(base.BatchedEnvironment):
         raise NotImplementedError
 
 
-def _play(environment, steps=2 * LENGTH):
+def _run(environment, steps=2 * LENGTH):
     action = np.zeros(environment.num_envs, int)
     steps = [environment.reset(), *(environment.step(action) for _ in range(steps))]
     return types.EnvOutput(*(np.stack(column) for column in zip(*steps, strict=True)))
@@ -76,31 +76,31 @@ class FaultsTest(parameterized.TestCase):
         environment = Counting(wrong={(3, 1): {column: value}})
         environment.faults = faults.Faults(3, name="counting")
         with self.assertLogs(level="WARNING") as logs:
-            rows = _play(environment)
+            outputs = _run(environment)
         self.assertLen(logs.output, 1)
         messages.assert_names(logs.output[0], 1, "counting", *named, 3)
         self.assertEqual(environment.fault_counts(), {kind: 1})
-        self.assertEqual((rows.reward[3, 1], rows.discount[3, 1]), (0, 1))
+        self.assertEqual((outputs.reward[3, 1], outputs.discount[3, 1]), (0, 1))
         # The observation is kept unless it is lost. Then the next episode starts.
         last = 2 if column == "observation" else 3
-        np.testing.assert_array_equal(rows.observation[:6, 1, 0], [0, 1, 2, last, 0, 1])
-        np.testing.assert_array_equal(np.flatnonzero(rows.is_first[:, 1]), [0, 4, 10])
-        clean = _play(Counting())
+        np.testing.assert_array_equal(outputs.observation[:6, 1, 0], [0, 1, 2, last, 0, 1])
+        np.testing.assert_array_equal(np.flatnonzero(outputs.is_first[:, 1]), [0, 4, 10])
+        clean = _run(Counting())
         for name in ("observation", "reward", "discount", "is_first"):
             np.testing.assert_array_equal(
-                getattr(rows, name)[:, [0, 2]], getattr(clean, name)[:, [0, 2]]
+                getattr(outputs, name)[:, [0, 2]], getattr(clean, name)[:, [0, 2]]
             )
 
     def test_lost_first_observation_is_zero(self):
-        rows = _play(Counting(wrong={(0, 0): {"observation": NAN}}))
-        np.testing.assert_array_equal(rows.observation[:3, 0, 0], [0, 0, 1])
-        np.testing.assert_array_equal(rows.is_first[:3, 0], [True, True, False])
+        outputs = _run(Counting(wrong={(0, 0): {"observation": NAN}}))
+        np.testing.assert_array_equal(outputs.observation[:3, 0, 0], [0, 0, 1])
+        np.testing.assert_array_equal(outputs.is_first[:3, 0], [True, True, False])
 
     def test_each_environment_is_logged_once(self):
-        wrong = {(row, game): {"reward": NAN} for row in (2, 5, 8) for game in (0, 2)}
+        wrong = {(step, index): {"reward": NAN} for step in (2, 5, 8) for index in (0, 2)}
         environment = Counting(wrong=wrong)
         with self.assertLogs(level="WARNING") as logs:
-            _play(environment)
+            _run(environment)
         self.assertLen(logs.output, 2)
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 6})
 
@@ -108,15 +108,15 @@ class FaultsTest(parameterized.TestCase):
     def test_repeated_faults_raise_above_the_limit(self, breaks, gives_up):
         wrong = {(2 * (n + 1), 1): {"reward": NAN} for n in range(breaks)}
         # A complete episode resets the count.
-        wrong |= {(row, 1): {"reward": NAN} for row in (16, 18)}
+        wrong |= {(step, 1): {"reward": NAN} for step in (16, 18)}
         environment = Counting(wrong=wrong)
         environment.faults = faults.Faults(3, name="counting", limit=2)
         if not gives_up:
-            _play(environment, 4 * LENGTH)
+            _run(environment, 4 * LENGTH)
             return
         named = "counting", "reward", "nan", "environment.max_broken_episodes"
         with messages.raises(faults.EnvironmentFailedError, *named):
-            _play(environment, 4 * LENGTH)
+            _run(environment, 4 * LENGTH)
 
     def test_tasks_name_their_faults_and_count_together(self):
         parts = [Counting(2), Counting(2, {(1, 0): {"reward": NAN}})]
@@ -124,19 +124,19 @@ class FaultsTest(parameterized.TestCase):
         environment = multi_task.MultiTask(("first", "second"), parts)
         environment.reward_scales = np.repeat(np.float32([1e-30, 3e38]), 2)
         with self.assertLogs(level="WARNING") as logs:
-            rows = _play(environment, 2)
+            outputs = _run(environment, 2)
         messages.assert_names(logs.output[0], 0, "second", "reward", "nan")
-        self.assertTrue(np.isfinite(rows.reward).all())
-        np.testing.assert_array_equal(rows.is_first[2], [False, False, True, False])
+        self.assertTrue(np.isfinite(outputs.reward).all())
+        np.testing.assert_array_equal(outputs.is_first[2], [False, False, True, False])
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 1})
 
     def test_error_is_named_and_its_traceback_kept(self):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        for row in (0, 2):
-            environment = Counting(wrong={(row, 0): {"error": KeyError("the ball\nis lost")}})
+        for step in (0, 2):
+            environment = Counting(wrong={(step, 0): {"error": KeyError("the ball\nis lost")}})
             environment.faults = faults.Faults(3, name="counting", folder=folder)
             with self.assertRaises(faults.EnvironmentFailedError) as context:
-                _play(environment)
+                _run(environment)
             message = str(context.exception)
             self.assertNotIn("\n", message)
             messages.assert_names(message, "counting", "KeyError", "faults_test.py")
@@ -153,7 +153,7 @@ class FaultsTest(parameterized.TestCase):
         environment = Counting(wrong={(2, 0): {"error": ValueError()}})
         environment.faults = faults.Faults(3, folder=pathlib.Path("/nonexistent"))
         with messages.raises(faults.EnvironmentFailedError, "ValueError"):
-            _play(environment)
+            _run(environment)
 
 
 if __name__ == "__main__":

@@ -28,25 +28,25 @@ class MiniGridTest(absltest.TestCase):
     def test_environments_have_own_seeds(self):
         with make(seed=3, num_envs=2) as environment:
             actions = rollouts.random_actions(environment, 200)
-            rows = rollouts.play(environment, actions)
+            outputs = rollouts.run(environment, actions)
             self.assertEqual(environment.observation_spec()["text"], types.TextSpec(16))
-        game = gymnasium.make(LOCAL, disable_env_checker=True).unwrapped
-        seen, _ = game.reset(seed=4)  # That of the second game.
+        own = gymnasium.make(LOCAL, disable_env_checker=True).unwrapped
+        seen, _ = own.reset(seed=4)  # The seed of the second environment.
         was_over, is_over, reward, terminated = True, False, 0, False
         for step in range(201):
             if step and is_over:
-                seen, _ = game.reset()
+                seen, _ = own.reset()
                 was_over, is_over, reward, terminated = True, False, 0, False
             elif step:
-                seen, reward, terminated, truncated, _ = game.step(actions[step - 1, 1])
+                seen, reward, terminated, truncated, _ = own.step(actions[step - 1, 1])
                 was_over, is_over = False, terminated or truncated
-            self.assertEqual(rows.is_first[step, 1], was_over)
-            self.assertEqual(rows.reward[step, 1], np.float32(reward))
-            self.assertEqual(rows.discount[step, 1], 1 - terminated)
+            self.assertEqual(outputs.is_first[step, 1], was_over)
+            self.assertEqual(outputs.reward[step, 1], np.float32(reward))
+            self.assertEqual(outputs.discount[step, 1], 1 - terminated)
             codes = seen["image"].astype(int) * [20, 40, 80]
-            np.testing.assert_array_equal(rows.observation["image"][step, 1], codes)
+            np.testing.assert_array_equal(outputs.observation["image"][step, 1], codes)
             text = canonical_observations.encode_text(seen["mission"], 16)
-            np.testing.assert_array_equal(rows.observation["text"][step, 1], text)
+            np.testing.assert_array_equal(outputs.observation["text"][step, 1], text)
 
     def test_scaled_codes_fit_a_byte(self):
         # The real package's largest: object 10, colour 5, state 3 (an agent's direction).

@@ -19,19 +19,19 @@ class MultiTaskTest(absltest.TestCase):
             np.testing.assert_array_equal(environment.task_ids, np.repeat(np.arange(5), 2))
             self.assertEqual(environment.spec().num_tasks, 5)
             actions = rollouts.random_actions(environment, 100)
-            rows = rollouts.play(environment, actions)
-        self.assertEqual(rows.observation.shape, (101, 10, 10, 10, 10))
+            outputs = rollouts.run(environment, actions)
+        self.assertEqual(outputs.observation.shape, (101, 10, 10, 10, 10))
         for index, task in enumerate(GAMES.split(",")):
-            games = slice(2 * index, 2 * index + 2)
+            environments = slice(2 * index, 2 * index + 2)
             with rollouts.make(task=task, num_envs=2, seed=5 + 2 * index, **MINATAR) as alone:
-                expected = rollouts.play(alone, actions[:, games])
+                expected = rollouts.run(alone, actions[:, environments])
             channels = expected.observation.shape[-1]
-            boards = rows.observation[:, games]
+            boards = outputs.observation[:, environments]
             np.testing.assert_array_equal(boards[..., :channels], expected.observation)
             self.assertFalse(boards[..., channels:].any())
             for name in ("reward", "discount", "is_first", "previous_action"):
                 np.testing.assert_array_equal(
-                    getattr(rows, name)[:, games], getattr(expected, name), name
+                    getattr(outputs, name)[:, environments], getattr(expected, name), name
                 )
 
     def test_rewards_are_scaled_and_images_unchanged(self):
@@ -43,7 +43,7 @@ class MultiTaskTest(absltest.TestCase):
         ):
             np.testing.assert_array_equal(scaled.reward_scales, [10, 10, 0.5, 0.5])
             actions = rollouts.random_actions(plain, 500)
-            expected, actual = (rollouts.play(env, actions) for env in (plain, scaled))
+            expected, actual = (rollouts.run(env, actions) for env in (plain, scaled))
             for index in range(4):
                 np.testing.assert_array_equal(plain.render(index), scaled.render(index))
         self.assertTrue(expected.reward[:, :2].any() and expected.reward[:, 2:].any())

@@ -27,10 +27,10 @@ def random_actions(environment, steps, seed=0):
     return np.stack([environment.random_actions(generator) for _ in range(steps)])
 
 
-def play(environment, actions):
+def run(environment, actions):
     """Resets, takes actions [T, N, ...] and returns an EnvOutput of arrays [T + 1, N, ...]."""
-    rows = [environment.reset(), *(environment.step(action) for action in actions)]
-    return map_columns(lambda *column: np.stack(column), *rows)
+    outputs = [environment.reset(), *(environment.step(action) for action in actions)]
+    return map_columns(lambda *column: np.stack(column), *outputs)
 
 
 def map_columns(function, *outputs):

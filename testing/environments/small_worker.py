@@ -15,7 +15,7 @@ def _run_engine(pipe):
 class SmallWorker:
     def __init__(self, restarts, number=0, refuses_from=99, hangs_from=99):
         if restarts >= refuses_from:
-            raise ValueError("no game\ntoday")
+            raise ValueError("no level\ntoday")
         if restarts >= hangs_from:
             time.sleep(600)
         self._number = number

@@ -30,20 +30,20 @@ class TMazeTest(parameterized.TestCase):
     @parameterized.parameters(1, 4, 30)
     def test_path_shows_the_cue_once_and_equal_corridor_cells(self, length):
         with make(length, num_envs=20) as environment:
-            rows = rollouts.play(environment, np.full([length + 1, 20], RIGHT))
-        start = rows.observation[0]
+            outputs = rollouts.run(environment, np.full([length + 1, 20], RIGHT))
+        start = outputs.observation[0]
         cue_rows = cues(start)  # UP is the row above, DOWN the row below.
         self.assertEqual(set(cue_rows), {0, 2})
         for board, cue_row in zip(start, cue_rows, strict=True):
             np.testing.assert_array_equal(board, image((1, 0), (cue_row, 0)))
         for step in range(1, length + 1):
-            for board in rows.observation[step]:
+            for board in outputs.observation[step]:
                 np.testing.assert_array_equal(board, image((1, 1)))
-        for board in rows.observation[length + 1]:
+        for board in outputs.observation[length + 1]:
             np.testing.assert_array_equal(board, image((1, 2)))
-        np.testing.assert_array_equal(rows.reward, 0)
-        np.testing.assert_array_equal(rows.discount, 1)
-        np.testing.assert_array_equal(rows.is_first[1:], False)
+        np.testing.assert_array_equal(outputs.reward, 0)
+        np.testing.assert_array_equal(outputs.discount, 1)
+        np.testing.assert_array_equal(outputs.is_first[1:], False)
 
     @parameterized.parameters((1, 1.0), (-1, -1.0))
     def test_arms_end_the_episode(self, side, reward):
@@ -76,30 +76,30 @@ class TMazeTest(parameterized.TestCase):
     )
     def test_walls_and_steps_back_have_a_penalty(self, actions, cell):
         with make(num_envs=1) as environment:
-            rows = rollouts.play(environment, np.array(actions)[:, None])
-        np.testing.assert_array_equal(rows.reward[:-1], 0)
-        self.assertEqual(rows.reward[-1, 0], np.float32(-1 / 6))
-        self.assertEqual(rows.discount[-1, 0], 1)
-        np.testing.assert_array_equal(rows.observation[-1, 0], image(cell))
+            outputs = rollouts.run(environment, np.array(actions)[:, None])
+        np.testing.assert_array_equal(outputs.reward[:-1], 0)
+        self.assertEqual(outputs.reward[-1, 0], np.float32(-1 / 6))
+        self.assertEqual(outputs.discount[-1, 0], 1)
+        np.testing.assert_array_equal(outputs.observation[-1, 0], image(cell))
 
     @parameterized.parameters(1, 4)
     def test_time_limit_keeps_the_discount(self, length):
         limit = 2 * (length + 2)
         with make(length) as environment:
-            rows = rollouts.play(environment, np.full([2 * limit + 2, 2], LEFT))
+            outputs = rollouts.run(environment, np.full([2 * limit + 2, 2], LEFT))
         np.testing.assert_array_equal(
-            np.flatnonzero(rows.is_first[:, 0]), [0, limit + 1, 2 * limit + 2]
+            np.flatnonzero(outputs.is_first[:, 0]), [0, limit + 1, 2 * limit + 2]
         )
-        np.testing.assert_array_equal(rows.discount, 1)
-        np.testing.assert_allclose(rows.reward[1 : limit + 1].sum(0), -2, rtol=1e-5)
+        np.testing.assert_array_equal(outputs.discount, 1)
+        np.testing.assert_allclose(outputs.reward[1 : limit + 1].sum(0), -2, rtol=1e-5)
 
     def test_arm_at_the_time_limit_has_discount_0(self):
         with make(num_envs=10) as environment:
-            rows = rollouts.play(environment, np.array([[LEFT] * 10] * 6 + [[RIGHT] * 10] * 5))
+            outputs = rollouts.run(environment, np.array([[LEFT] * 10] * 6 + [[RIGHT] * 10] * 5))
             end = environment.step(np.full(10, UP))
         np.testing.assert_array_equal(end.discount, 0)
         np.testing.assert_array_equal(
-            end.reward, np.where(cues(rows.observation[0]) == UP, 1.0, -1.0)
+            end.reward, np.where(cues(outputs.observation[0]) == UP, 1.0, -1.0)
         )
 
     def test_image_shows_the_agent_and_the_correct_arm(self):

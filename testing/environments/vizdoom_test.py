@@ -28,13 +28,13 @@ class VizDoomTest(parameterized.TestCase):
     @parameterized.parameters(*fake_vizdoom.SCENARIOS)
     def test_actions_press_nothing_each_button_alone_and_curves(self, task):
         buttons = fake_vizdoom.SCENARIOS[task][0].split()
-        environment, game = self._make(task)
+        environment, engine = self._make(task)
         environment.reset()
         for action in range(environment.action_spec().num_values):
             environment.step(action)
         pressed = [
             {name for name, state in zip(buttons, states, strict=True) if state}
-            for states, _ in game.pressed
+            for states, _ in engine.pressed
         ]
         expected = [set(), *({button} for button in buttons)]
         if {"MOVE_FORWARD", "TURN_LEFT", "TURN_RIGHT"} <= set(buttons):
@@ -44,18 +44,18 @@ class VizDoomTest(parameterized.TestCase):
 
     def test_environments_have_own_seeds(self):
         with rollouts.make("vizdoom", "health_gathering", seed=3, num_envs=2) as environment:
-            rows = rollouts.play(environment, np.zeros([200, 2], np.int32))
+            outputs = rollouts.run(environment, np.zeros([200, 2], np.int32))
         alone, _ = self._make("health_gathering", seed=4)  # Seed of the second environment.
         is_over = True
         for step in range(201):
             time_step = alone.reset() if is_over else alone.step(0)
-            self.assertEqual(rows.is_first[step, 1], time_step.first())
+            self.assertEqual(outputs.is_first[step, 1], time_step.first())
             if not time_step.first():
-                self.assertEqual(rows.reward[step, 1], np.float32(time_step.reward))
-                self.assertEqual(rows.discount[step, 1], time_step.discount)
-            np.testing.assert_array_equal(rows.observation[step, 1], time_step.observation)
+                self.assertEqual(outputs.reward[step, 1], np.float32(time_step.reward))
+                self.assertEqual(outputs.discount[step, 1], time_step.discount)
+            np.testing.assert_array_equal(outputs.observation[step, 1], time_step.observation)
             is_over = time_step.last()
-        self.assertGreater(rows.is_first.sum(), 3)
+        self.assertGreater(outputs.is_first.sum(), 3)
 
     @parameterized.parameters(
         ("basic", 4, 75),  # 300 frames
@@ -80,10 +80,10 @@ class VizDoomTest(parameterized.TestCase):
         np.testing.assert_array_equal(steps[-1].observation, steps[-2].observation)
 
     def test_observation_is_the_shrunk_screen(self):
-        environment, game = self._make("take_cover")
+        environment, engine = self._make("take_cover")
         environment.reset()
         time_step = environment.step(1)
-        screen = game.get_state().screen_buffer
+        screen = engine.get_state().screen_buffer
         np.testing.assert_array_equal(environment.render(), screen)
         # Each of 72x96 pixels is the mean of 5/3 x 5/3 pixels of 120x160.
         fine = screen.astype(float).repeat(3, 0).repeat(3, 1)
@@ -91,13 +91,13 @@ class VizDoomTest(parameterized.TestCase):
         np.testing.assert_allclose(time_step.observation, means, atol=0.51)
 
     def test_engines_have_no_window_and_separate_files(self):
-        games = [self._make("basic", seed=seed) for seed in (5, 6)]
-        settings = [game.settings for _, game in games]
+        engines = [self._make("basic", seed=seed) for seed in (5, 6)]
+        settings = [engine.settings for _, engine in engines]
         self.assertEqual([one["seed"] for one in settings], [5, 6])
         self.assertLen({one["config_path"] for one in settings}, 2)
-        for environment, game in games:
+        for environment, engine in engines:
             environment.close()
-            self.assertFalse(pathlib.Path(game.settings["config_path"]).parent.exists())
+            self.assertFalse(pathlib.Path(engine.settings["config_path"]).parent.exists())
 
 
 class MissingPackageTest(absltest.TestCase):

@@ -71,7 +71,7 @@ class EvaluatorTest(absltest.TestCase):
 
         with mock.patch.object(catch.Catch, "_drop", drop):
             evaluators = [
-                evaluator.Evaluator.during_training(_config(), attempt=attempt)
+                evaluator.Evaluator.during_training(_config(), evaluator_id=attempt)
                 for attempt in (0, 0, 1)
             ]
             first_columns = []

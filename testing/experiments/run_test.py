@@ -2,18 +2,18 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 
+import pytest
 from absl.testing import absltest
 
 from experiments import base, run
 from laser_tf import errors
 from laser_tf.plotting import curves
+from launch import subcommand
 from testing import messages
+from testing.plotting import run_logs
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = base.Experiment(
     config="laser:catch",
     conditions=(base.Condition("LASER"),),
@@ -33,6 +33,23 @@ class RunTest(absltest.TestCase):
         flags = f"--workdir={self._folder}", "--override=run.evaluation_episodes=1"
         run.main(["--experiment=tiny", *flags, *arguments])
 
+    def test_missing_runs_are_trained_and_drawn(self):
+        started = []
+
+        def write_runs(commands, parallel=1):
+            started.extend(command.arguments for command in commands)
+            for command in commands:
+                (folder,) = (a for a in command.arguments if a.startswith("--workdir="))
+                folder = pathlib.Path(folder.removeprefix("--workdir="))
+                run_logs.write_run(folder, [(k, 0, float(k)) for k in range(9)], tasks=["catch"])
+
+        with absltest.mock.patch.object(subcommand, "run_all", write_runs):
+            self._run("--override=run.env_frames=1000", "--seeds=2", "--extend")
+        self.assertLen([given for given in started if "--extend" in given], 2)
+        self.assertEqual((self._folder / "report/curves.png").read_bytes()[:4], b"\x89PNG")
+        self.assertEqual(run_logs.read_csv(self._folder / "report/curves.csv")[-1]["seeds"], "2")
+
+    @pytest.mark.long
     def test_trains_continues_and_draws(self):
         self._run("--override=run.env_frames=1000", "--seeds=1")
         table = self._folder / "report/curves.csv"
@@ -49,20 +66,11 @@ class RunTest(absltest.TestCase):
         with messages.raises(errors.UserError, self._folder / "laser/seed_1/catch"):
             self._run("--plot_only")
 
+    @pytest.mark.long
     def test_failed_run_is_reported(self):
         (self._folder / "laser").touch()  # where a directory is needed
         with self.assertRaises(errors.UserError):
             self._run("--override=run.env_frames=1000", "--seeds=1")
-
-
-class CommandTest(absltest.TestCase):
-    def test_unknown_experiment_exits_with_one_line(self):
-        done = subprocess.run(
-            [sys.executable, "-m", "experiments.run", "--experiment=nothing"],
-            capture_output=True, text=True, check=False, cwd=ROOT,
-        )  # fmt: skip
-        self.assertNotEqual(done.returncode, 0)
-        self.assertStartsWith(done.stderr.splitlines()[-1], "error: ")
 
     def test_override_without_a_value_is_rejected(self):
         with messages.raises(errors.UserError, "--override", "x"):

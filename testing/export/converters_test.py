@@ -3,6 +3,7 @@
 import sys
 from unittest import mock
 
+import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
@@ -19,8 +20,13 @@ class TFLiteTest(format_case.FormatCase):
         greedy = tf.lite.Interpreter(str(path)).get_signature_runner()
         return lambda inputs: greedy(**inputs)
 
-    @parameterized.parameters(*format_case.KINDS)
+    @parameterized.parameters("minatar", "continuous")
     def test_actions_and_states_are_the_agents(self, kind):
+        self.check_actions_and_states(kind)
+
+    @parameterized.parameters("vectors", "deep", "reactor")
+    @pytest.mark.long
+    def test_actions_and_states_of_others_are_the_agents(self, kind):
         self.check_actions_and_states(kind)
 
     def test_missing_operation_raises(self):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import numpy as np
+import pytest
 import scipy.stats
 import tensorflow as tf
 import tree
@@ -175,6 +176,7 @@ class SavedModelTest(parameterized.TestCase):
 
 
 class ImportTest(absltest.TestCase):
+    @pytest.mark.long
     def test_saving_needs_no_tf_agents_and_prints_nothing(self):
         script = (
             "import pathlib, sys, tempfile\n"

@@ -69,11 +69,11 @@ class DamagedPolicyTest(parameterized.TestCase):
                 with messages.raises(errors.UserError, self._policy):
                     use(self._policy)
 
-    def test_code_of_the_environment_needs_trust(self):
-        self._change(suite="dm_env", task="os:system")
-        with messages.raises(
-            user_modules.UntrustedError, "os:system", self._description, "--trust_config"
-        ):
+    @parameterized.parameters(("dm_env", "os:system"), ("os:system", "any"))
+    def test_code_of_the_environment_needs_trust(self, suite, task):
+        self._change(suite=suite, task=task)
+        named = "os:system", self._description, "--trust_config"
+        with messages.raises(user_modules.UntrustedError, *named):
             _evaluate(self._policy)
 
     def test_environment_of_other_observations_is_rejected(self):

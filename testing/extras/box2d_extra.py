@@ -12,7 +12,7 @@ class Box2DExtra(parameterized.TestCase):
         with rollouts.make("gymnasium", "LunarLander-v3", num_envs=2, num_workers=1,
                            arguments=arguments, rendering=True) as environment:  # fmt: skip
             self.assertEqual(environment.action_spec().shape, action_shape)
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 200))
+            rows = rollouts.run(environment, rollouts.random_actions(environment, 200))
             image = environment.render(0)
         self.assertEqual(rows.observation.shape, (201, 2, 8))
         self.assertGreater(rows.is_first[1:].sum(), 0)

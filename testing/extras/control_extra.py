@@ -43,10 +43,10 @@ class ControlExtra(parameterized.TestCase):
     def test_task_repeats_with_its_seed(self, task):
         with make(task, arguments="time_limit=1", action_repeat=2) as environment:
             actions = rollouts.random_actions(environment, 60)
-            rows = rollouts.play(environment, actions)
+            rows = rollouts.run(environment, actions)
         with make(task, arguments="time_limit=1", action_repeat=2, seed=1,
                   num_envs=1) as environment:  # fmt: skip
-            alone = rollouts.play(environment, actions[:, 1:])
+            alone = rollouts.run(environment, actions[:, 1:])
         self.assertGreater(rows.is_first[1:].sum(), 0)
         np.testing.assert_array_equal(rows.discount, 1)  # Episodes end by time alone.
         self.assertBetween(rows.reward.min(), 0.0, 2.0)
@@ -63,7 +63,7 @@ class ControlExtra(parameterized.TestCase):
         with make(
             "cartpole/swingup", arguments="pixels=84", action_repeat=4, rendering=True
         ) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 20))
+            rows = rollouts.run(environment, rollouts.random_actions(environment, 20))
             image = environment.render(0)
         self.assertEqual(rows.observation.shape, (21, 2, 84, 84, 3))
         self.assertGreater(rows.observation[0].astype(int).std(), 1)
@@ -74,7 +74,7 @@ class ControlExtra(parameterized.TestCase):
     @parameterized.parameters("Ant-v5", "Humanoid-v5", "HalfCheetah-v4")
     def test_mujoco_ids_of_gymnasium_step(self, task):
         with rollouts.make("gymnasium", task, num_workers=1) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 20))
+            rows = rollouts.run(environment, rollouts.random_actions(environment, 20))
         self.assertTrue(np.isfinite(rows.observation).all())
         self.assertTrue(rows.reward.any())
 

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks
@@ -117,6 +118,7 @@ class PrivateNetworkTest(parameterized.TestCase):
     def test_callbacks_without_network_exist(self):
         self.assertContainsSubset(private_network._LOCAL_CALLBACKS, callbacks.__all__)
 
+    @pytest.mark.long
     def test_unmoved_server_is_reachable(self):
         port = _free_port()
         with _process(_SERVER.format(enter="None", port=port)) as process:
@@ -174,7 +176,7 @@ class PrivateNetworkTest(parameterized.TestCase):
         messages.assert_names(output, 2)
         self.assertEndsWith(output, "\nunmoved with loopback")
 
-    @parameterized.parameters("_unshare", "_write", "_start_loopback", "_use_loopback")
+    @parameterized.parameters("_unshare", "_use_loopback")
     def test_forbidden_step_leaves_the_process_untouched(self, step):
         output = _run(f"""
             def forbidden(*_):

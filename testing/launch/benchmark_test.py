@@ -10,7 +10,7 @@ from testing import commands
 class BenchmarkTest(absltest.TestCase):
     def test_paces_of_a_run_and_of_its_parts(self):
         code, output, errors = commands.run_forked(
-            "benchmark", "--config=configs/laser.py:catch", "--seconds=2", "--part_seconds=0.1"
+            "benchmark", "--config=configs/laser.py:catch", "--seconds=1", "--part_seconds=0.1"
         )
         self.assertEqual(code, 0, errors)
         measured = json.loads(output)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks, errors
@@ -65,6 +66,7 @@ class CallbackFlagTest(parameterized.TestCase):
 
 
 class CommandTest(commands.CommandTest):
+    @pytest.mark.long
     def test_bug_of_a_callback_keeps_its_traceback_and_saves(self):
         (self.workdir.parent / "own_callbacks.py").write_text(_MODULE)
         done = subprocess.run(

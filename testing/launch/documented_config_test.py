@@ -40,7 +40,7 @@ class DocumentedConfigTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        config, wrapped = _blocks("python")
+        config, wrapped, _ = _blocks("python")
         (self._folder / "my_config.py").write_text(config)
         (self._folder / "wrapped.py").write_text(wrapped)
 
@@ -92,7 +92,7 @@ class DocumentedConfigTest(absltest.TestCase):
         with rollouts.make(
             "dm_env", "bsuite:load_from_id", arguments=arguments, num_workers=1
         ) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 30))
+            rows = rollouts.run(environment, rollouts.random_actions(environment, 30))
         self.assertEqual(rows.observation.shape[2:], (50,))
         self.assertEqual(set(np.unique(rows.reward)), {-1.0, 0.0, 1.0})
 

@@ -21,14 +21,14 @@ class FullDiskTest(FullDiskCase):
             "train",
             "--config=configs/laser.py:catch",
             *FLAGS,
-            "--config.run.env_frames=30000",
+            "--config.run.env_frames=12000",
             f"--workdir={self.workdir}",
         )
         self.assertEqual(code, 0, errors)
         self.assertEqual(errors.count("training continues and tries again"), 1, errors)
         self.assertIn("cannot save replay", errors)
         summary = json.loads((self.workdir / "evaluation.json").read_text())
-        self.assertEqual(summary["env_frames"], 30_000)
+        self.assertEqual(summary["env_frames"], 12_000)
         self.assert_no_parts(self.workdir / "checkpoints")
 
 

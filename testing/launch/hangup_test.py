@@ -11,16 +11,17 @@ import tempfile
 import termios
 import time
 
+import pytest
 from absl.testing import absltest, parameterized
 
 from testing import commands
 
 CATCH = "--config=configs/laser.py:catch"
-COMMANDS = sorted(
-    path.stem
+COMMANDS = [
+    path
     for path in (pathlib.Path(__file__).resolve().parents[2] / "launch").glob("*.py")
     if 'if __name__ == "__main__"' in path.read_text()
-)
+]
 
 
 def _start_in_terminal(*arguments: str) -> tuple[subprocess.Popen, int]:
@@ -63,6 +64,7 @@ class ClosedTerminalTest(parameterized.TestCase):
         self.assertNotEmpty(list((workdir / "checkpoints/replay").iterdir()))
         self.assertGreater(len((workdir / "episodes.csv").read_text().splitlines()), 2)
 
+    @pytest.mark.long
     def test_nohup_run_continues_until_sigterm(self):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup: a child inherits it
         self.addCleanup(signal.signal, signal.SIGHUP, before)
@@ -84,7 +86,14 @@ def _length(path: pathlib.Path) -> int:
 
 
 class EarlyInterruptTest(parameterized.TestCase):
-    @parameterized.parameters(*((name, 0.7) for name in COMMANDS), ("train", 2.0), ("train", 4.0))
+    def test_every_command_handles_an_interrupt_of_its_imports(self):
+        self.assertGreaterEqual(len(COMMANDS), 8)
+        for path in COMMANDS:
+            main = path.read_text().index('if __name__ == "__main__"')
+            before, *_ = path.read_text()[main:].partition("\nimport ")
+            self.assertIn("interruption.before_imports()", before, path.name)
+
+    @parameterized.parameters(("sweep", 0.7), ("train", 0.7), ("train", 2.5))
     def test_ctrl_c_during_the_start_prints_no_traceback(self, name, seconds):
         process = commands.start(name, *([CATCH] if name == "train" else []))
         time.sleep(seconds)

@@ -22,7 +22,6 @@ class LaunchTest(commands.CommandTest):
     @parameterized.parameters(
         ("laser:atari", "--config.environment.task=pong,breakout", "breakout", 4),
         ("laser:dmlab30", "--config.run.seed=1", "DeepMind Lab"),
-        ("r2d2:tmaze", "--config.agent.n_step=3", "n_step", "n_steps"),
         ("laser:catch", "--override=agent.entropy_cost=0.1", "--override", "agent.entropy_cost"),
     )
     def test_bad_flag_is_rejected_and_nothing_written(self, config, flag, *named):
@@ -38,7 +37,7 @@ class LaunchTest(commands.CommandTest):
         self.assert_rejected(("native.log",), "train", *CATCH, self._flag)
 
     def test_ctrl_c_saves_and_the_same_command_resumes(self):
-        flags = (*CATCH, "--config.run.env_frames=12000", "--config.run.evaluation_episodes=4")
+        flags = (*CATCH, "--config.run.env_frames=8000", "--config.run.evaluation_episodes=4")
         process = commands.start("train", *flags, self._flag)
         self.assertIn("frames", process.stdout.readline())
         process.send_signal(signal.SIGINT)
@@ -54,11 +53,11 @@ class LaunchTest(commands.CommandTest):
         self.assertNotIn("reverb", output + errors)  # The output of C++ libraries is diverted.
         summary = self._summary()
         self.assertEqual(summary["episodes"], 4)
-        self.assertGreaterEqual(summary["env_frames"], 12_000)
+        self.assertGreaterEqual(summary["env_frames"], 8_000)
 
         # The configuration of the run is in its directory.
         other = ("agent.discount", 0.99, 0.9), "train", "--config.agent.discount=0.9", self._flag
-        self.assert_rejected(*other, forked=True)
+        self.assert_rejected(*other)
         _, errors = self.succeed("train", self._flag)
         self.assertIn("Skipped training", errors)
         self._check_evaluations()
@@ -66,14 +65,11 @@ class LaunchTest(commands.CommandTest):
 
     def _check_evaluations(self) -> None:
         evaluate = "evaluate", self._flag, "--episodes=7"
-        output, errors = self.succeed(*evaluate)
-        summary = json.loads(output)
-        self.assertEqual(summary["episodes"], 7)
-        self.assertIn("7 of 7 episodes", errors)
-        self.assertEqual(summary["protocol"]["action_selection"], "sampled")
         changed = {"reward_offset": 100, "max_broken_episodes": 3}
         flags = [f"--environment={key}={value}" for key, value in changed.items()]
-        summary = json.loads(self.succeed(*evaluate, "--greedy", *flags)[0])
+        output, errors = self.succeed(*evaluate, "--greedy", *flags)
+        summary = json.loads(output)
+        self.assertIn("7 of 7 episodes", errors)
         self.assertEqual(summary["protocol"]["action_selection"], "greedy")
         self.assertGreater(summary["mean_return"], 800)  # nine steps, each with the offset
         self.assertEqual(summary["protocol"]["reward_offset"], 100.0)
@@ -81,22 +77,21 @@ class LaunchTest(commands.CommandTest):
         for given, *named in (
             ("--environment=rows=12", "rows"),
             ("--environment=reward_offset=1e9", "reward_offset", 1e9),
-            ("--environment=suite=minatar", "suite", "minatar"),
             ("--history_length=3", "--history_length", 3),
         ):
-            self.assert_rejected(named, "evaluate", self._flag, given, forked=True)
+            self.assert_rejected(named, "evaluate", self._flag, given)
         files = sorted((self.workdir / "evaluations").iterdir())
         episodes = [json.loads(path.read_text())["episodes"] for path in files]
-        self.assertEqual(episodes, [4, 7, 7])
+        self.assertEqual(episodes, [4, 7])
 
     def _check_more_frames_on_a_schedule_require_extend(self, *flags: str) -> None:
-        longer = ("train", *flags, self._flag, "--config.run.env_frames=13000")
-        named = "run.env_frames", 12_000, 13_000, "--extend"
-        self.assert_rejected(named, *longer, forked=True)
+        longer = ("train", *flags, self._flag, "--config.run.env_frames=9000")
+        named = "run.env_frames", 8_000, 9_000, "--extend"
+        self.assert_rejected(named, *longer)
         self.succeed(*longer, "--extend")
         noted = json.loads((self.workdir / "config.json").read_text())
-        self.assertEqual(noted["extended_from_env_frames"], [12_000])
-        self.assertGreaterEqual(self._summary()["env_frames"], 13_000)
+        self.assertEqual(noted["extended_from_env_frames"], [8_000])
+        self.assertGreaterEqual(self._summary()["env_frames"], 9_000)
 
     @pytest.mark.long
     def test_more_frames_continue_and_are_evaluated(self):
@@ -109,6 +104,7 @@ class LaunchTest(commands.CommandTest):
             self.assertIn(beginning, errors)
             self.assertBetween(self._summary()["env_frames"], env_frames, env_frames + 1_000)
 
+    @pytest.mark.long
     def test_override_changes_the_run_from_now_on(self):
         flags = (*CATCH, self._flag, "--config.run.evaluation_episodes=0")
         self.succeed("train", *flags, "--config.run.env_frames=2000")
@@ -157,7 +153,6 @@ class LaunchTest(commands.CommandTest):
         (("--episodes=2",), "--workdir"),
         (("--workdir=runs/none",), "runs/none"),
         (("--workdir=runs/none", "--history_length=-2"), "--history_length", -2),
-        (("--workdir=runs/none", "--environment=task"), "--environment", "task"),
         (("--workdir=runs/none", "--environment=task=a", "--environment=task=b"), "task=b"),
     )
     def test_bad_flag_of_evaluate_is_rejected(self, flags, *named):

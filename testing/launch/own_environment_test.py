@@ -73,6 +73,7 @@ class OwnEnvironmentTest(commands.CommandTest):
         self.assertEqual(self._summary()["protocol"]["arguments"], {"length": 2})
         self.assertTrue((self.workdir / "videos/evaluation_001.mp4").exists())
 
+    @pytest.mark.long
     def test_dict_of_an_image_and_vectors_is_learned(self):
         self._train(
             f"{SMALL}:Beacons",
@@ -81,8 +82,8 @@ class OwnEnvironmentTest(commands.CommandTest):
             "--config.run.evaluation_episodes=60",
             env_frames=20_000,
         )
-        # At random 2.5 of 5, with a standard error of 0.14. By then most seeds answer all four
-        # observations rightly, 5, and some three of them, 3.75.
+        # A random policy reaches 2.5 with a standard error of 0.14. After this training most seeds
+        # act well on all four observations (return 5), some seeds on three of them (3.75).
         self.assertGreaterEqual(self._summary()["mean_return"], 3.2)
 
     def test_suite_of_another_config_runs_with_continuous_actions(self):
@@ -92,7 +93,7 @@ class OwnEnvironmentTest(commands.CommandTest):
             "--config.environment.max_frames_per_episode=100",
             "--config.run.evaluation_episodes=2",
             config="laser:atari",
-            env_frames=2_000,
+            env_frames=1_000,
         )
         messages.assert_names(errors, "environment.no_op_max", "agent.trust_region=behaviour")
         recorded = json.loads((self.workdir / "config.json").read_text())["config"]
@@ -110,22 +111,17 @@ class OwnEnvironmentTest(commands.CommandTest):
         # The torso cannot read its images.
         ("laser:gymnasium", f"{SMALL}:Started-v0", "--config.run.seed=1", "agent.torso", "shallow"),
         ("laser:gymnasium", "CartPole-v1", "--config.replay.frame_stack=4", "frame_stack", 4),
-        (
-            "laser:control",
-            "Pendulum-v1",
-            "--config.agent.trust_region=implied",
-            "agent.trust_region",
-        ),
-        ("acer:control", "Pendulum-v1", "--config.agent.entropy_cost=0.01", "agent.entropy_cost"),
         ("r2d2:gymnasium", "Pendulum-v1", "--config.run.seed=1", "r2d2", "agent.name=laser"),
     )
     def test_unfit_environment_is_rejected_and_nothing_written(self, config, task, flag, *named):
-        self.assert_rejected(named, *self._flags(task, flag, config=config), forked=True)
+        self.assert_rejected(named, *self._flags(task, flag, config=config))
         self.assertFalse(self.workdir.exists())
 
     def test_faults_are_logged_and_training_continues(self):
         _, errors = self._train(
-            f"{SMALL}:Breaking-v0", "--config.environment.arguments=fault=raise,each=50,bad_seed=-1"
+            f"{SMALL}:Breaking-v0",
+            "--config.environment.arguments=fault=raise,each=50,bad_seed=-1",
+            env_frames=3_000,
         )
         training, _ = errors.split("in the last 100 training episodes")
         messages.assert_names(training, "Breaking-v0", "KeyError")
@@ -148,6 +144,7 @@ class OwnEnvironmentTest(commands.CommandTest):
         self.assertEqual(made.read_text(), "made\n" * 2)
 
     @parameterized.parameters(0, 1)
+    @pytest.mark.long
     def test_environment_reaches_a_server_of_the_host(self, actors):
         """Also after a restart of the worker, and in the evaluation."""
         with StepServer(exit_at=100) as server:

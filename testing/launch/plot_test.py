@@ -65,7 +65,6 @@ class PlotTest(commands.CommandTest):
     @parameterized.parameters(
         (("--curve=a=x", "--curve=a=y"), ("--curve=a=y",)),
         (("--curve=a=x,y,x/",), ("a=x,y,x/",)),
-        (("--curve==x",), ("=x",)),
         (("--curve=a=runs/none",), ("runs/none",)),
         (("--curve=a=x", "--output=o.xyz"), ("--output", "o.xyz")),
         (("--curve=a=x", "--report=y"), ("--curve", "--report")),

@@ -40,8 +40,7 @@ class SessionTest(parameterized.TestCase):
     @parameterized.parameters(
         (None, True, None),
         (signal.SIGINT, False, signal.SIGINT),
-        (signal.SIGTERM, False, signal.SIGTERM),
-        # While the last evaluation beside training is waited for, or all is saved.
+        # During the wait for the last periodic evaluation, or during the last save.
         (signal.SIGINT, True, signal.SIGINT),
         (signal.SIGTERM, True, signal.SIGTERM),
     )

@@ -35,7 +35,7 @@ sys.executable = sys.argv[1]
 subcommand.run_all([subcommand.Command("sweep", (sys.argv[2],))])
 print("continues")
 """
-# In place of launch.train: fails where it is told to.
+# In place of launch.train: fails for some names of its record.
 TRAIN = f"""#!{sys.executable}
 import pathlib, sys, time
 record = pathlib.Path(sys.argv[-2])
@@ -46,7 +46,7 @@ while not record.with_name(sys.argv[-1]).exists():
     assert time.monotonic() < deadline
 print("all of", record.name, flush=True)
 if record.name == "e":
-    sys.exit("error: there is no game e")
+    sys.exit("error: there is no level e")
 sys.exit(record.name == "b")
 """
 
@@ -88,7 +88,7 @@ class RunAllTest(absltest.TestCase):
 
     def test_error_of_a_command_is_in_the_message(self):
         self.expected = "ae"
-        with messages.raises(command_line.UsageError, "launch.train", 1, "no game e", "e.log"):
+        with messages.raises(command_line.UsageError, "launch.train", 1, "no level e", "e.log"):
             self._run(("a", "e"), ("e", "a"), at_once=2)
 
     def test_unwritable_log_is_rejected(self):

@@ -138,7 +138,7 @@ class SweepTest(commands.CommandTest):
             CATCH,
             "--grid=learner.learning_rate=0.0005,0.002",
             "--grid=agent.entropy_cost=0.01",
-            "--config.run.env_frames=2000",
+            "--config.run.env_frames=1000",
             "--config.run.evaluation_episodes=0",
             f"--workdir={self.workdir}",
             seconds=600.0,
@@ -147,17 +147,12 @@ class SweepTest(commands.CommandTest):
         messages.assert_names(errors, "member_01", 4)
         self.assertStartsWith(errors.splitlines()[-1], "error: ")
         messages.assert_names(errors.splitlines()[-1], "member_01")
-        self.assertRegex(output, "member_00: frames 2,.* finished")
+        self.assertRegex(output, "member_00: frames 1,.* finished")
         self.assertTrue((self.workdir / "finished_members/member_00").exists())
         self.assertFalse((self.workdir / "finished").exists())
 
     @parameterized.parameters(
         (("--grid=learner.learning_rat=0.1",), ("learning_rat", "learning_rate")),
-        (("--grid=learning_rate=0.1",), ("--grid", "learning_rate=0.1")),
-        (
-            ("--grid=agent.discount=0.9", "--grid=agent.discount=0.99"),
-            ("--grid=agent.discount=0.99",),
-        ),
         (
             ("--config=configs/sweeps.py:minatar", "--grid=environment.task=asterix,breakout"),
             ("environment.task", "'asterix'", "member_00", "'breakout'"),
@@ -176,7 +171,6 @@ class SweepTest(commands.CommandTest):
         ),
         (("--config=configs/laser.py:catch",), ("sweep", "configs/laser.py:catch")),
         (("--config.cluster.actors=2",), ("config.cluster", "actors", 2)),
-        (("--config.cluster.address=localhost:1",), ("localhost:1", "cluster.address")),
     )
     def test_bad_flag_is_rejected_and_nothing_written(self, flags, names):
         self.assert_rejected(names, "sweep", CATCH, f"--workdir={self.workdir}", *flags)

@@ -1,6 +1,7 @@
 """A run directory from another author runs no code that the user has neither named nor trusted."""
 
 import json
+import sys
 
 from absl.testing import absltest, parameterized
 
@@ -32,18 +33,33 @@ class TrustConfigTest(commands.CommandTest):
         }
         (self._run / "config.json").write_text(json.dumps({"config": values}))
 
+    def _name_module(self, key: str) -> str:
+        """Names a module, which writes the marker if it is imported, in the configuration."""
+        (self._run / "of_others.py").write_text(f"open({str(self._marker)!r}, 'w')")
+        sys.path.insert(0, str(self._run))
+        self.addCleanup(sys.path.remove, str(self._run))
+        section, _, name = key.partition(".")
+        values = fakes.config_values(fakes.catch_config())
+        values[section][name] = "of_others:Other"
+        (self._run / "config.json").write_text(json.dumps({"config": values}))
+        return "of_others:Other"
+
     def _evaluate(self, **arguments):
         run_evaluation.evaluate(self._run, episodes=1, seed=1, video=False, **arguments)
 
-    @parameterized.parameters("evaluate", "export", "init_from", "replay")
-    def test_code_in_a_config_is_rejected(self, command):
+    @parameterized.product(
+        command=("evaluate", "export", "init_from", "replay"),
+        key=("environment.task", "agent.name", "agent.torso", "replay.scheme"),
+    )
+    def test_code_in_a_config_is_rejected(self, command, key):
+        code = TASK if key == "environment.task" else self._name_module(key)
         run = {
             "evaluate": self._evaluate,
             "export": lambda: exporter.export(self._run, self._output),
             "init_from": lambda: initial_weights.read(self._run),
             "replay": lambda: read_replay.read(self._run, unrolls=1),
         }[command]
-        named = TASK, self._run / "config.json", "--trust_config"
+        named = code, self._run / "config.json", "--trust_config"
         with messages.raises(user_modules.UntrustedError, *named):
             run()
         self.assertFalse(self._marker.exists())
@@ -64,10 +80,9 @@ class TrustConfigTest(commands.CommandTest):
             initial_weights.read(self._run, named=[TASK])
         self.assertTrue(self._marker.exists())
 
-    @parameterized.parameters("evaluate", "export", "train", "resume")
+    @parameterized.parameters("export", "train", "resume")
     def test_commands_take_trust_config(self, module):
         arguments = {
-            "evaluate": [f"--workdir={self._run}"],
             "export": [f"--workdir={self._run}", f"--output={self._output}"],
             "train": [
                 "--config=configs/laser.py:catch",
@@ -81,12 +96,16 @@ class TrustConfigTest(commands.CommandTest):
         self.assertEqual(code, 1)
         self.assertTrue(self._marker.exists(), errors)
 
-    @parameterized.parameters(
-        ("evaluate",), ("train",), ("train", "--config.environment.suite=dm_env")
-    )
-    def test_untrusted_config_is_rejected_in_one_line(self, module, *flags):
-        flags = f"--workdir={self._run}", *flags
-        self.assert_rejected(("--trust_config",), module, *flags, forked=True)
+    @parameterized.parameters("evaluate", "train")
+    def test_untrusted_config_is_rejected_in_one_line(self, module):
+        # Other values of the environment do not trust its task.
+        flags = ["--config.environment.suite=dm_env"] if module == "train" else []
+        self.assert_rejected(("--trust_config",), module, f"--workdir={self._run}", *flags)
+        self.assertFalse(self._marker.exists())
+
+    def test_resume_rejects_an_agent_before_its_import(self):
+        agent = self._name_module("agent.name")
+        self.assert_rejected((agent,), "train", f"--workdir={self._run}", forked=True)
         self.assertFalse(self._marker.exists())
 
     def test_resume_trusts_a_task_of_the_command_line(self):

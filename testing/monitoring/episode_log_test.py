@@ -23,9 +23,7 @@ def _row(env_frames: int, task: str, episode_return: float, length: int = 9) -> 
 class EpisodeLogTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name)
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._path = self._workdir / "episodes.csv"
 
     def _log(self) -> episode_log.EpisodeLog:
@@ -67,7 +65,7 @@ class EpisodeLogTest(parameterized.TestCase):
         self.assertEmpty(self._log().resume(env_frames))
         self.assertEqual(self._path.read_text(), HEADER)
 
-    @parameterized.parameters("", "200", "200,po", "200,pong,1", "200,pong,1,9")
+    @parameterized.parameters("", "200,po", "200,pong,1,9")
     def test_incomplete_last_row_is_omitted(self, torn):
         self._path.write_text(HEADER + "100,pong,7,9\n" + torn)
         with self.assertNoLogs(level=logging.WARNING):

@@ -17,13 +17,13 @@ HEADER = (
 
 def _summary(env_frames: int, task: str, *returns: list[float], suite: str = "minatar"):
     config = fakes.catch_config(environment={"suite": suite, "task": task})
-    games = [
+    episodes = [
         episode_runner.Episode(0, index, 0, value, 9)
         for index, of_task in enumerate(returns)
         for value in of_task
     ]
     counts = {"env_frames": env_frames, "learner_updates": env_frames // 4, "seconds": 1.25}
-    return episode_runner.summarise_returns(config.environment, games) | counts
+    return episode_runner.summarise_returns(config.environment, episodes) | counts
 
 
 class EvaluationLogTest(absltest.TestCase):

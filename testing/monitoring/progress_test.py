@@ -165,7 +165,7 @@ class ProgressTest(parameterized.TestCase):
 
 
 class EvaluationDisplayTest(absltest.TestCase):
-    def _game(self, episode_return: float) -> episode_runner.Episode:
+    def _episode(self, episode_return: float) -> episode_runner.Episode:
         return episode_runner.Episode(0, 0, 0, episode_return, 9)
 
     def test_terminal_shows_a_bar(self):
@@ -175,12 +175,12 @@ class EvaluationDisplayTest(absltest.TestCase):
             mock.patch.object(progress.time, "monotonic", side_effect=lambda: clock[0]),
             progress.EvaluationDisplay(8, "evaluating pong", stream) as display,
         ):
-            for clock[0], games in (
+            for clock[0], episodes in (
                 (1.0, []),
-                (60.0, [self._game(3.0), self._game(4.0)]),
-                (60.1, [self._game(1000.0)] * 3),  # too soon to be shown
+                (60.0, [self._episode(3.0), self._episode(4.0)]),
+                (60.1, [self._episode(1000.0)] * 3),  # too soon to be shown
             ):
-                display.update(games, 640)
+                display.update(episodes, 640)
         title, bar, numbers = _screen(stream).splitlines()
         self.assertEqual(title, "evaluating pong")
         self.assertRegex(bar, r"^\S+ +25\.0%  left 0:03:00$")
@@ -193,8 +193,8 @@ class EvaluationDisplayTest(absltest.TestCase):
             mock.patch.object(progress.time, "monotonic", return_value=100.0),
             progress.EvaluationDisplay(2, "evaluating pong", stream) as display,
         ):
-            for games in range(3):
-                display.update([self._game(2.0)] * games, 10 * games)
+            for episodes in range(3):
+                display.update([self._episode(2.0)] * episodes, 10 * episodes)
         first, last = stream.getvalue().splitlines()
         messages.assert_names(first, "0 of 2", "0.0%")
         messages.assert_names(last, "2 of 2", "100.0%", "2.00", 20)

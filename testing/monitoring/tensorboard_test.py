@@ -29,9 +29,7 @@ NAME = "loss/policy"
 class MetricsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
 
     def _accumulator(self) -> event_accumulator.EventAccumulator:
         return event_accumulator.EventAccumulator(str(self._folder)).Reload()

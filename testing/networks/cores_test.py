@@ -106,11 +106,6 @@ class CoresTest(parameterized.TestCase):
         enter, *_ = np.split(cell.project(tf.zeros([1, 3])).numpy()[0], 4)
         np.testing.assert_allclose(numpy_reference.sigmoid(enter), 1 - kept, rtol=1e-4)
 
-    @parameterized.parameters("lstm", "preco_lstm")
-    def test_initial_state_is_zero(self, name):
-        for part in cores.CORES[name](H, 0).initial_state(B):
-            np.testing.assert_array_equal(part, np.zeros((B, H), np.float32))
-
 
 if __name__ == "__main__":
     absltest.main()

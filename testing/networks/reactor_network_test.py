@@ -57,7 +57,7 @@ class ReactorNetworkTest(parameterized.TestCase):
             convolutions + linear + 2 * lstm + 3 * hidden + outputs,
         )
 
-    @parameterized.product(bins=(1, N), share=(0.0, 0.01, 0.5))
+    @parameterized.parameters((1, 0.01), (N, 0.0), (N, 0.5))
     def test_outputs_equal_reference(self, bins, share):
         # Actions and rewards are no inputs.
         config = trunk_config.TrunkConfig(mlp_units=(6,), normalise_vectors=False)
@@ -66,8 +66,8 @@ class ReactorNetworkTest(parameterized.TestCase):
         generator = np.random.default_rng(1)
         for variable in network.trainable_variables:
             variable.assign_add(generator.normal(size=variable.shape).astype(np.float32))
-        told = _steps(reward=tf.ones([R, B]), previous_action=tf.ones([R, B], tf.int32))
-        output, state = _call(network, told)
+        with_inputs = _steps(reward=tf.ones([R, B]), previous_action=tf.ones([R, B], tf.int32))
+        output, state = _call(network, with_inputs)
         self.assertEqual(state, ((), ()))
         features = tf.reshape(network._encoder(tf.reshape(steps.observation, [-1, 2])), [R, B, 6])
         policy = (1 - share) * tf.nn.softmax(_crelu_head(network._policy_head, features))

@@ -118,7 +118,9 @@ class TorsosTest(parameterized.TestCase):
         widths = sorted({v.shape[-1] for v in torso.trainable_variables if v.shape.rank == 4})
         self.assertEqual(widths, expected)
 
-    @parameterized.product(name=tuple(SHAPES), center=(False, True))
+    @parameterized.parameters(
+        ("deep", True), ("nature", False), ("reactor", True), ("minatar", False), ("flat", True)
+    )
     def test_bfloat16_is_close_and_centering_ignores_brightness(self, name, center):
         images = _images(name, 4)[:, :44, :44] // 3
         bright = images + np.array([0, 20, 80, 150], np.uint8)[:, None, None, None]

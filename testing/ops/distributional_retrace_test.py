@@ -15,7 +15,7 @@ def _targets(arguments):
 
 
 class DistributionalRetraceTest(parameterized.TestCase):
-    @parameterized.product(reward_scale=(0.1, 1.0, 4.0), seed=(0, 1))
+    @parameterized.parameters((0.1, 0), (4.0, 1))
     def test_targets_match_the_naive_loop(self, reward_scale, seed):
         arguments, inputs = cases.distributional_inputs(seed)
         arguments["rewards"] = inputs["rewards"] = inputs["rewards"] * np.float32(reward_scale)
@@ -29,7 +29,7 @@ class DistributionalRetraceTest(parameterized.TestCase):
         np.testing.assert_array_equal(actual.numpy()[~inputs["is_transition"]], 0.0)
         self.assertLess(actual.numpy().min(), -0.01)
 
-    @parameterized.parameters(0, 1, 2)
+    @parameterized.parameters(0, 1)
     def test_mean_matches_scalar_retrace_inside_the_support(self, seed):
         wide = np.linspace(-40.0, 40.0, 21).astype(np.float32)
         arguments, inputs = cases.distributional_inputs(seed, wide, inside=True)
@@ -43,7 +43,7 @@ class DistributionalRetraceTest(parameterized.TestCase):
 
 
 class ProjectTest(parameterized.TestCase):
-    @parameterized.parameters(2, 3, 9, 51)
+    @parameterized.parameters(2, 9)
     def test_projection_matches_the_kernel_of_the_paper(self, points):
         rng = np.random.default_rng(0)
         support = np.linspace(-3.0, 5.0, points).astype(np.float32)

@@ -43,7 +43,7 @@ class BanditTest(parameterized.TestCase):
             loss = tf.reduce_sum(mu * losses[0])
         return -tape.gradient(loss, logits).numpy()
 
-    @parameterized.product(seed=(0, 1, 2), clip=BETA_CLIPS)
+    @parameterized.product(seed=(0, 1), clip=BETA_CLIPS)
     def test_bias_of_beta_leave_one_out_matches_proposition_1(self, seed, clip):
         bandit, jacobian = self._bandit(seed)
         _, mu, true_values, q_values = bandit
@@ -52,7 +52,7 @@ class BanditTest(parameterized.TestCase):
         self.assertEqual(np.abs(bias).max() > 1e-3, clip < 1 / mu.min())
         np.testing.assert_allclose(estimate - true_values @ jacobian, bias, atol=1e-6)
 
-    @parameterized.product(name=ESTIMATES, seed=(0, 1, 2), clip=BETA_CLIPS)
+    @parameterized.product(name=ESTIMATES, seed=(0, 1), clip=BETA_CLIPS)
     def test_correct_values_or_infinite_clip_are_unbiased(self, name, seed, clip):
         (logits, mu, true_values, q_values), jacobian = self._bandit(seed)
         q_values = q_values if clip == math.inf else true_values

@@ -65,7 +65,7 @@ def _mixed_ascent_direction(logits, mu, q, online_weights, replay_weights, rho_b
 class Proposition1Test(parameterized.TestCase):
     """Tests that V-trace estimates the value of the implied policy, not of pi."""
 
-    @parameterized.parameters(0.3, 1e-2, 1e-4, 1e-6)
+    @parameterized.parameters(0.3, 1e-6)
     def test_implied_policy_of_opposite_policies_is_uniform(self, phi):
         pi, mu = np.array([[1 - phi, phi]]), np.array([[phi, 1 - phi]])
         implied = trust_region.implied_policy_log_probabilities(_log(pi), _log(mu))
@@ -211,7 +211,7 @@ class Proposition4Test(parameterized.TestCase):
     # Without a clip the implied policy is pi, so that relevance must be KL(pi || mu).
     clips = {"rho_bar": np.inf, "c_bar": np.inf}
 
-    @parameterized.parameters(range(4))
+    @parameterized.parameters(0, 1)
     def test_expectation_follows_pi_until_an_untrusted_state(self, seed):
         problem = Problem.random(seed)
         values = problem.bootstraps[seed]
@@ -222,7 +222,7 @@ class Proposition4Test(parameterized.TestCase):
             actual = problem.expected_target(z, values, trusted, **self.clips)
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
 
-    @parameterized.parameters(range(4))
+    @parameterized.parameters(0, 1)
     def test_trusted_estimate_contracts_by_gamma(self, seed):
         problem = Problem.random(seed)
         trusted = problem.trusted("behaviour", np.inf)
@@ -238,7 +238,7 @@ class Proposition4Test(parameterized.TestCase):
 class Proposition5Test(parameterized.TestCase):
     """Tests that V-trace in the trust region contracts to the mean of trusted fixed points."""
 
-    @parameterized.product(seed=(0, 1, 2), rho_bar=(1.0, 1.5), c_bar=(0.5, 1.0))
+    @parameterized.product(seed=(0, 1), rho_bar=(1.0, 1.5), c_bar=(0.5, 1.0))
     def test_value_of_the_implied_policy_is_the_fixed_point(self, seed, rho_bar, c_bar):
         problem = Problem.random(seed)
         for z, trusted in enumerate(problem.trusted("implied", rho_bar)):
@@ -247,7 +247,7 @@ class Proposition5Test(parameterized.TestCase):
                 actual = problem.expected_target(z, fixed_point, mask, rho_bar=rho_bar, c_bar=c_bar)
                 np.testing.assert_allclose(actual, fixed_point, rtol=1e-4, atol=1e-4)
 
-    @parameterized.product(seed=(0, 1, 2), rho_bar=(1.0, 1.5))
+    @parameterized.product(seed=(0, 1), rho_bar=(1.0, 1.5))
     def test_trusted_estimate_contracts(self, seed, rho_bar):
         problem = Problem.random(seed)
         trusted = problem.trusted("implied", rho_bar)

@@ -18,7 +18,7 @@ from laser_tf.ops import importance_truncation, retrace
 
 GAMMA = 0.8
 INFINITY, ZERO = 1e9, 1e-9  # values of c
-SEEDS = tuple(range(5))
+SEEDS = (0, 1)
 
 
 class _Mdp:
@@ -79,7 +79,7 @@ class PropositionTest(parameterized.TestCase):
         if c == INFINITY:  # Importance sampling, independent of Q.
             np.testing.assert_allclose(once, mdp.q_pi, atol=1e-7)
 
-    @parameterized.parameters(*itertools.product(range(3), (0.3, 1.0, 2.5)))
+    @parameterized.parameters(*itertools.product(SEEDS, (0.3, 2.5)))
     def test_op_has_the_expectation_of_retrace(self, seed, c):
         # The expectation under mu is over all trajectories of T transitions.
         mdp, T = _Mdp(seed, states=2, actions=2), 4

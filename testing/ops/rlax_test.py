@@ -20,7 +20,7 @@ def _over_batch(function, *args):
 
 
 class RlaxTest(parameterized.TestCase):
-    @parameterized.product(rho_bar=(0.6, 1.0, 2.5), lambda_=(1.0, 0.8))
+    @parameterized.parameters((0.6, 0.8), (2.5, 1.0))
     def test_vtrace_matches_rlax(self, rho_bar, lambda_):
         inputs = cases.vtrace_inputs()
         output = vtrace.vtrace(**inputs, rho_bar=rho_bar, lambda_=lambda_)
@@ -38,7 +38,7 @@ class RlaxTest(parameterized.TestCase):
         ours = output.rhos * (lambda_ * output.advantages + (1 - lambda_) * one_step)
         np.testing.assert_allclose(ours, expected.pg_advantage, rtol=1e-5, atol=1e-5)
 
-    @parameterized.product(n=(1, 2, 5, T, 3 * T), rescaled=(False, True))
+    @parameterized.parameters((1, False), (5, True), (3 * T, True))
     def test_double_q_targets_match_rlax(self, n, rescaled):
         # rlax has no time limits: without them all steps are transitions.
         inputs = cases.double_q_inputs()

@@ -113,11 +113,14 @@ class CurvesTest(parameterized.TestCase):
 
 
 class WriteAgentsTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls._write(cls._folder)
 
-    def _write(self, suite="minatar"):
+    @staticmethod
+    def _write(folder, suite="minatar"):
         """Agent k returns k and k + 2 on breakout, 5 - k and 7 - k on space_invaders."""
         runs = {game: {label: [] for label in LABELS} for game in GAMES}
         for game in GAMES:
@@ -125,17 +128,16 @@ class WriteAgentsTest(absltest.TestCase):
                 for seed in range(2):
                     value = 2.0 * seed + (k if game == "breakout" else 5 - k)
                     run = run_logs.write_run(
-                        self._folder / game / label / str(seed),
+                        folder / game / label / str(seed),
                         [(100, 0, value - 1), (200, 0, value + 1)],
                         tasks=["game"],
                         seconds={100: 10.0 * (k + 1), 200: 20.0 * (k + 1)},
                         suite=suite,
                     )
                     runs[game][label].append(run)
-        curves.write_agents(runs, self._folder)
+        curves.write_agents(runs, folder)
 
     def test_final_returns_and_seconds_of_each_game(self):
-        self._write()
         rows = run_logs.read_csv(self._folder / "agents.csv")
         expected = [(game, label) for game in GAMES for label in LABELS]
         self.assertEqual([(row["game"], row["label"]) for row in rows], expected)
@@ -148,7 +150,6 @@ class WriteAgentsTest(absltest.TestCase):
             self.assertEqual(float(row["training_seconds"]), 20.0 * (k % 5 + 1))
 
     def test_figure_and_curves_over_frames_and_time(self):
-        self._write()
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         by_frames, by_time = (
             run_logs.read_csv(self._folder / name) for name in ("by_frames.csv", "by_time.csv")
@@ -158,7 +159,6 @@ class WriteAgentsTest(absltest.TestCase):
         self.assertEqual(by_time[-1]["seconds"], "100.00")
 
     def test_standings_over_both_games(self):
-        self._write()
         rows = {row["label"]: row for row in run_logs.read_csv(self._folder / "standings.csv")}
         self.assertEqual({row["mean_rank"] for row in rows.values()}, {"3"})
         for row in rows.values():
@@ -171,8 +171,9 @@ class WriteAgentsTest(absltest.TestCase):
             self.assertAlmostEqual(float(rows["LASER"][name]), sum(scores) / 2, places=4)
 
     def test_suite_without_references_has_ranks_only(self):
-        self._write(suite="tmaze")
-        for row in run_logs.read_csv(self._folder / "standings.csv"):
+        folder = self._folder / "tmaze"
+        self._write(folder, suite="tmaze")
+        for row in run_logs.read_csv(folder / "standings.csv"):
             self.assertEqual((row["median_normalised"], row["mean_normalised"]), ("", ""))
             self.assertEqual(row["mean_rank"], "3")
 

@@ -24,9 +24,7 @@ def _mlflow(**attributes) -> mock.MagicMock:
 class TrackingTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._workdir = pathlib.Path(folder.name) / "pong1"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "pong1"
         run_directory.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
         (self._workdir / "evaluation.json").write_text("{}")
 

@@ -112,7 +112,7 @@ class AlternatingBatchesTest(absltest.TestCase):
     def test_empty_queue_can_be_interrupted(self):
         stream = self._stream()
         looks = iter([False, True])
-        self.assertIsNone(stream.get(lambda: next(looks)))  # nobody has played yet
+        self.assertIsNone(stream.get(lambda: next(looks)))  # No actor has written yet.
         self._write(0, 1)
         self.assertTrue(stream.get(_never).is_online.all())
         for _ in range(int(np.random.default_rng((1, 0)).poisson(2.0))):

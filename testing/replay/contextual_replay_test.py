@@ -6,6 +6,7 @@ import time
 from unittest import mock
 
 import numpy as np
+import pytest
 import tree
 from absl.testing import absltest
 
@@ -52,6 +53,7 @@ class ContextualBatchesTest(absltest.TestCase):
 
 
 class LostServerTest(absltest.TestCase):
+    @pytest.mark.long
     def test_restored_sequences_are_stored_once(self):
         config = numbered_sequences.config(queue_capacity=1_000)
         with tempfile.TemporaryDirectory() as name:
@@ -64,7 +66,7 @@ class LostServerTest(absltest.TestCase):
             self.addCleanup(source.stop)
             _write(source, range(10))
             served.checkpoint()
-            replay = config.learner_replay(client.ReplayClient(source), SIGNATURE, folder)
+            replay = config.wrap_client(client.ReplayClient(source), SIGNATURE, folder)
             stream = fakes.make_batches(config, replay, SIGNATURE)
             self.addCleanup(stream.close)
             replay_processes.wait_until(lambda: replay.size() == 10)
@@ -81,7 +83,7 @@ class LostServerTest(absltest.TestCase):
 
 
 def _write(source: connection.ReplayConnection, newest: range) -> None:
-    """Writes sequences of game 0 to the queue."""
+    """Writes sequences of environment 0 to the queue."""
     size = numbered_sequences.S
     with source.client.trajectory_writer(size) as writer:
         for number in newest:

@@ -30,30 +30,33 @@ STATE = tree.map_structure(lambda _: tf.zeros([1, SIZE]), (0, 0))
 SIGNATURE = fakes.signature(SPEC, STATE, unroll_length=T, frame_stack=K)
 
 
-def _played(lengths: list[list[int]], seed: int = 0):
-    """Steps of games that play episodes with given numbers of transitions, and then one for ever.
+def _steps(lengths: list[list[int]], seed: int = 0):
+    """Returns steps of environments whose episodes have given numbers of transitions.
 
-    Rewards number the steps of a game: game 1's episode 2 begins at 10,200. All episodes are over
-    with the last step.
+    An endless episode follows the given episodes. Rewards number the steps: episode 2 of
+    environment 1 begins at 10,200. All episodes are over with the last step.
     """
     generator = np.random.default_rng(seed)
-    games = [
+    environments = [
         [
-            (10_000 * game + 100 * episode + step, step)
+            (10_000 * environment + 100 * episode + step, step)
             for episode, length in enumerate(episodes)
             for step in range(length + 1)
         ]
-        for game, episodes in enumerate(lengths)
+        for environment, episodes in enumerate(lengths)
     ]
-    for time in range(max(map(len, games)) + 1):
-        cells = [game[time] if time < len(game) else (-1, time - len(game)) for game in games]
+    for time in range(max(map(len, environments)) + 1):
+        cells = [
+            environment[time] if time < len(environment) else (-1, time - len(environment))
+            for environment in environments
+        ]
         names, steps = np.array(cells).T
         yield types.EnvOutput(
-            observation=generator.integers(0, 256, (len(games), 4, 3, 1)).astype(np.uint8),
+            observation=generator.integers(0, 256, (len(environments), 4, 3, 1)).astype(np.uint8),
             reward=names.astype(np.float32),
-            discount=np.ones(len(games), np.float32),
+            discount=np.ones(len(environments), np.float32),
             is_first=steps == 0,
-            previous_action=generator.integers(0, A, len(games)).astype(np.int32),
+            previous_action=generator.integers(0, A, len(environments)).astype(np.int32),
         )
 
 
@@ -70,8 +73,7 @@ def _never() -> bool:
 class _ReplayTestCase(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._folder = pathlib.Path(folder) / "replay"
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
 
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
         """Starts a server and writes the episodes of several environments to it."""
@@ -84,7 +86,7 @@ class _ReplayTestCase(parameterized.TestCase):
             replay, SIGNATURE, mock.Mock(), tasks, max_unrolls_per_episode=8
         )
         target = episode_replay.EpisodeWriter(config, context)
-        for time, step in enumerate(_played(lengths)):
+        for time, step in enumerate(_steps(lengths)):
             target.add(writers.Step(step, _answer(len(lengths), time), (), time), _never)
         return replay
 
@@ -96,7 +98,7 @@ class _ReplayTestCase(parameterized.TestCase):
 
 
 class EpisodesTest(_ReplayTestCase):
-    @parameterized.parameters(1, T - 1, T, T + 1, 2 * T, 2 * T + 3, 8 * T)
+    @parameterized.parameters(1, T, T + 1, 8 * T)
     def test_each_transition_is_stored_once(self, length):
         replay = self._write([[3, length, 2]])
         numbers = range(100, 100 + length + 1)
@@ -119,8 +121,8 @@ class EpisodesTest(_ReplayTestCase):
     def test_columns_belong_to_their_environment(self):
         replay = self._write([[3, 9], [12], [7, 4]])
         for episode in self._draw(replay, 60):
-            game = int(episode.env_output.reward[0, 0] // 10_000)
-            np.testing.assert_array_equal(episode.task, game)
+            environment = int(episode.env_output.reward[0, 0] // 10_000)
+            np.testing.assert_array_equal(episode.task, environment)
             first = {0: 0, 100: 4, 10_000: 0, 20_000: 0, 20_100: 8}[
                 int(episode.env_output.reward[0, 0])
             ]
@@ -139,7 +141,7 @@ class EpisodesTest(_ReplayTestCase):
     def test_frame_history_reaches_over_unrolls(self):
         replay = self._write([[2 * T]])
         episode = self._draw(replay, 1)[0]
-        frames = np.stack([step.observation[0] for step in _played([[2 * T]])])
+        frames = np.stack([step.observation[0] for step in _steps([[2 * T]])])
         np.testing.assert_array_equal(episode.env_output.observation[0, K - 1 :], frames[: T + 1])
         np.testing.assert_array_equal(
             episode.env_output.observation[1], frames[T - K + 1 : 2 * T + 1]
@@ -210,7 +212,7 @@ class ReplayerTest(_ReplayTestCase):
         """Step's number -> the core state before it, by acting through the steps one by one."""
         states, core_state = {}, agent.initial_state(1)
         previous = np.zeros((1, 4, 3, 1), np.uint8)
-        for step in _played([lengths]):
+        for step in _steps([lengths]):
             states[int(step.reward[0])] = [part.numpy() for part in core_state]
             previous = np.where(step.is_first[0], 0, previous).astype(np.uint8)
             stacked = np.concatenate([previous, step.observation], axis=-1)

@@ -187,7 +187,7 @@ class MemoryEstimateTest(parameterized.TestCase):
                 served = server.ReplayServer(config, SIGNATURE, path)
                 self.addCleanup(served.stop)
                 replay = client.ReplayClient(served.connect(), served)
-                config.learner_replay(replay, SIGNATURE, path)
+                config.wrap_client(replay, SIGNATURE, path)
             return [call.args[0].getMessage() for call in handle.call_args_list]
 
         (line,) = start(0.6 * full)

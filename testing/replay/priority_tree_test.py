@@ -6,7 +6,7 @@ from scipy import stats
 
 from laser_tf.replay import priority_tree
 
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+SIZES = (1, 2, 8, 128)
 
 
 class _Model:
@@ -93,7 +93,7 @@ def _change_at_random(rng, num_leaves, *targets):
 
 
 class PriorityTreeTest(parameterized.TestCase):
-    @parameterized.product(size=SIZES, uniform_share=(0.0, 0.3), seed=(0, 1, 2))
+    @parameterized.product(size=SIZES, uniform_share=(0.0, 0.3), seed=(0, 1))
     def test_probabilities_equal_brute_force_after_each_change(self, size, uniform_share, seed):
         rng = np.random.default_rng(seed)
         model = _Model(size, uniform_share)
@@ -112,7 +112,7 @@ class PriorityTreeTest(parameterized.TestCase):
             np.testing.assert_allclose(actual, list(expected.values()), rtol=1e-10)
             np.testing.assert_allclose(actual.sum(), 1.0, rtol=1e-10)
 
-    @parameterized.product(size=(4, 16, 64, 128), uniform_share=(0.0, 0.3), seed=(3, 4, 5))
+    @parameterized.product(size=(4, 64), uniform_share=(0.0, 0.3), seed=(3, 4))
     def test_frequencies_equal_brute_force(self, size, uniform_share, seed):
         draws = 4_000
         rng = np.random.default_rng(seed)

@@ -15,7 +15,7 @@ SIGNATURE = fakes.signature(SPEC, (tf.zeros([1, 2]),), unroll_length=T, frame_st
 
 
 def _seen(step: int, is_first: bool) -> types.EnvOutput:
-    """A step whose every number tells its step and environment."""
+    """A step whose numbers encode its step and environment."""
     number = 10 * step + np.arange(N)
     return types.EnvOutput(
         observation=np.broadcast_to(number[:, None, None, None], (N, 2, 2, 1)).astype(np.uint8),
@@ -26,7 +26,7 @@ def _seen(step: int, is_first: bool) -> types.EnvOutput:
     )
 
 
-def _play(buffer: writers.UnrollBuffer, steps: range, firsts: set[int]):
+def _add_steps(buffer: writers.UnrollBuffer, steps: range, firsts: set[int]):
     for step in steps:
         answer = types.AgentOutput(np.full(N, step, np.int32), np.full([N, A], step, np.float32))
         state = (np.full([N, 2], step, np.float32),)
@@ -49,9 +49,9 @@ class StoredUnrollTest(absltest.TestCase):
         self._buffer = writers.UnrollBuffer(SIGNATURE, TASKS)
 
     def test_last_step_is_the_first_of_the_next_unroll(self):
-        _play(self._buffer, range(T + 1), {0})
+        _add_steps(self._buffer, range(T + 1), {0})
         first = _unpack(tf.nest.map_structure(np.copy, self._buffer.take_unroll(1, 5)))
-        _play(self._buffer, range(T + 1, 2 * T + 1), {0})
+        _add_steps(self._buffer, range(T + 1, 2 * T + 1), {0})
         second = _unpack(self._buffer.take_unroll(1, 6))
         last_step = tf.nest.map_structure(lambda x: x[-1], _timed(first))
         first_of_next = tf.nest.map_structure(lambda x: x[0], _timed(second))
@@ -60,7 +60,7 @@ class StoredUnrollTest(absltest.TestCase):
         self.assertEqual(second.core_state[0].numpy().tolist(), [[T, T]])
 
     def test_steps_keep_their_time_and_environment(self):
-        _play(self._buffer, range(T + 1), {0})
+        _add_steps(self._buffer, range(T + 1), {0})
         unroll = _unpack(self._buffer.take_unroll(2, 0))
         expected = 10 * np.arange(T + 1) + 2
         np.testing.assert_array_equal(unroll.env_output.reward[:, 0], expected)
@@ -73,7 +73,7 @@ class StoredUnrollTest(absltest.TestCase):
         stacker = frame_stacking.FrameStacker(N, SPEC.observation, K)
         seen = []
         for number in range(2 * T + 1):
-            _play(self._buffer, range(number, number + 1), firsts)
+            _add_steps(self._buffer, range(number, number + 1), firsts)
             step = _seen(number, number in firsts)
             seen.append(stacker.push(step.observation, step.is_first)[1].copy())
         unroll = _unpack(self._buffer.take_unroll(1, 0))
@@ -82,7 +82,7 @@ class StoredUnrollTest(absltest.TestCase):
         self.assertEqual(unroll.env_output.observation[3, 0, 0, 0].numpy().tolist(), [0, 61, 71])
 
     def test_signature_fits_what_the_buffer_yields(self):
-        _play(self._buffer, range(T + 1), {0})
+        _add_steps(self._buffer, range(T + 1), {0})
         unroll = self._buffer.take_unroll(0, 3)
         tf.nest.map_structure(
             lambda spec, array: self.assertEqual(

@@ -112,7 +112,7 @@ class AgentCopyTest(parameterized.TestCase):
         with messages.raises(ValueError, name, "float64[3]", "float32[3]"):
             sweep_client.set_state(target, arrays | {name: arrays[name].astype(np.float64)})
 
-    @parameterized.product(value=(np.nan, np.inf), part=("agent", "optimizer"))
+    @parameterized.parameters((np.nan, "agent"), (np.inf, "optimizer"))
     def test_weights_that_are_not_finite_are_rejected(self, value, part):
         source = self._learner(1)
         variables = sweep_client._variables(source)

@@ -27,9 +27,7 @@ def _weights(name: str) -> dict[str, np.ndarray]:
 class CoordinatorTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)

@@ -23,9 +23,10 @@ LATER = lineage.Record(
 class LineageTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._path = pathlib.Path(folder.name) / "population/lineage.csv"
+        self._path = (
+            pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+            / "population/lineage.csv"
+        )
 
     def _written(self, *records: lineage.Record) -> bytes:
         log = lineage.Lineage(self._path, TUNED)

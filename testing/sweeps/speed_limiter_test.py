@@ -73,7 +73,7 @@ class SpeedLimiterTest(absltest.TestCase):
         for member in "ab":
             self._limiter.report(member, 5_000)
         self._limiter.expect("c")
-        self.assertEqual(self._limiter.limit("a"), 5_100)  # Nobody waits while it starts.
+        self.assertEqual(self._limiter.limit("a"), 5_100)  # No member waits while it starts.
         self._limiter.report("c", 0)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_100, 5_100, 100])
         self._limiter.report("a", 5_090)

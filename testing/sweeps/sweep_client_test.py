@@ -21,9 +21,7 @@ COPYING, COPIED = "member_00", "member_01"
 class SweepClientTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)
@@ -108,7 +106,7 @@ class SweepClientTest(absltest.TestCase):
         for name in list(self._config.members)[2:]:
             self._coordinator.finish(name)
         lead = self._config.sweep.max_lead_env_frames
-        behind.throttle(10, lambda: False)  # goes on at once
+        behind.throttle(10, lambda: False)  # It continues at once.
         waited = []
 
         def note() -> bool:

@@ -18,11 +18,10 @@ from testing.environments import counting_environments
 _STEP = catch.Catch._step
 
 
-class FailingGamesTest(parameterized.TestCase):
+class FailingEnvironmentsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def _replace_step(self, step):
         self.enter_context(mock.patch.object(catch.Catch, "_step", step))
@@ -30,18 +29,18 @@ class FailingGamesTest(parameterized.TestCase):
     def test_nan_rewards_of_one_environment_cost_no_update(self):
         random = np.random.default_rng(1)
 
-        def step(games, actions, is_first):
-            output = _STEP(games, actions, is_first)
-            if games.num_envs > 3 and random.random() < 0.05:  # no probe
+        def step(environment, actions, is_first):
+            output = _STEP(environment, actions, is_first)
+            if environment.num_envs > 3 and random.random() < 0.05:  # no probe
                 output.reward[3] = np.nan
             return output
 
         self._replace_step(step)
         with self.assertLogs(level="WARNING") as logs:
             run = runs.train(fakes.catch_config(), self._workdir)
-        told = [line for line in logs.output if "reward is nan" in line]
-        self.assertLen(told, 1)
-        messages.assert_names(told[0], 3, "catch", "reward", "nan")
+        reported = [line for line in logs.output if "reward is nan" in line]
+        self.assertLen(reported, 1)
+        messages.assert_names(reported[0], 3, "catch", "reward", "nan")
         messages.assert_names(logs.output[-1], "environment/non_finite_rewards")
         self.assertEqual(int(run.counters.non_finite_updates), 0)
         name = f"environment/{faults.REWARDS}"
@@ -55,10 +54,10 @@ class FailingGamesTest(parameterized.TestCase):
         self.assertNotIn("nan", returns)
 
     def test_environment_that_raises_ends_a_saved_run(self):
-        def step(games, actions, is_first):
-            if games.num_envs > 3 and run.counters.learner_updates > 3:
+        def step(environment, actions, is_first):
+            if environment.num_envs > 3 and run.counters.learner_updates > 3:
                 raise RuntimeError("the ball\nis lost")
-            return _STEP(games, actions, is_first)
+            return _STEP(environment, actions, is_first)
 
         self._replace_step(step)
         run = runs.make(fakes.catch_config(), self._workdir)

@@ -85,8 +85,7 @@ class InstantEvaluator:
 class CallbacksTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def _config(self, **run):
         return fakes.catch_config(run={"env_frames": 800} | run)

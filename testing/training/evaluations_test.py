@@ -57,7 +57,7 @@ class EvaluationsTest(parameterized.TestCase):
         self._variable = tf.Variable([0.0])
         self._writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
 
-    def _beside(
+    def _make(
         self, env_frames: int | None = None, evaluates: bool = True
     ) -> evaluations.Evaluations:
         """Evaluations that are new, or resumed at a number of frames."""
@@ -67,18 +67,18 @@ class EvaluationsTest(parameterized.TestCase):
         made.resume(env_frames)
         return made
 
-    def _offer(self, beside: evaluations.Evaluations, *frames: int) -> None:
+    def _offer(self, periodic: evaluations.Evaluations, *frames: int) -> None:
         for env_frames in frames:
             self._variable.assign([float(env_frames)])
-            beside.update(env_frames, env_frames // 10, self._writer)
+            periodic.update(env_frames, env_frames // 10, self._writer)
 
     def _rows(self) -> list[int]:
         return [row.env_frames for row in evaluation_log.EvaluationLog(self._workdir).read()]
 
     def test_weights_of_each_period_are_evaluated(self):
-        beside = self._beside()
+        periodic = self._make()
         for frames in range(0, 321, 20):
-            self._offer(beside, frames)
+            self._offer(periodic, frames)
             if self._evaluator.begun and self._evaluator.begun[-1][1] == frames:
                 self._evaluator.finish()
         expected = [(100.0, 100, 10), (200.0, 200, 20), (300.0, 300, 30)]
@@ -86,30 +86,30 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertEqual(self._rows(), [100, 200, 300])
 
     def test_evaluations_due_in_the_meantime_are_skipped(self):
-        beside = self._beside()
-        self._offer(beside, *range(0, 441, 40))
+        periodic = self._make()
+        self._offer(periodic, *range(0, 441, 40))
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [120])
         self._evaluator.finish()
-        self._offer(beside, 450, 460, 490)
-        # Not those of 200, 300 or 400; and the next is due at 500 again.
+        self._offer(periodic, 450, 460, 490)
+        # Evaluations of 200, 300 and 400 are skipped; the next is due at 500.
         self.assertEqual([begun[:2] for begun in self._evaluator.begun], [(120, 120), (450, 450)])
         self._evaluator.finish()
-        self._offer(beside, 499, 500)
+        self._offer(periodic, 499, 500)
         self.assertEqual(self._evaluator.begun[-1], (500.0, 500, 50))
 
     def test_later_updates_leave_evaluated_weights_unchanged(self):
-        beside = self._beside()
-        self._offer(beside, 100)
+        periodic = self._make()
+        self._offer(periodic, 100)
         self._variable.assign_add([1.0])
         np.testing.assert_array_equal(self._evaluator.weights, [[100.0]])
 
     def test_results_are_in_the_log_and_in_tensorboard(self):
-        beside = self._beside()
-        self._offer(beside, 100)
+        periodic = self._make()
+        self._offer(periodic, 100)
         self._evaluator.finish(mean_return=0.25)
-        # Rows of training are written while one plays; the evaluation's stands at its weights'.
+        # The metrics of an evaluation are at the env frames of its weights.
         self._writer.write(180, {tensorboard.RETURN: 0.75})
-        self._offer(beside, 190)
+        self._offer(periodic, 190)
         self._writer.write(220, {tensorboard.RETURN: 0.8})
         (row,) = evaluation_log.EvaluationLog(self._workdir).read()
         self.assertEqual(row[:4], (100, 10, "catch", 2))
@@ -126,42 +126,42 @@ class EvaluationsTest(parameterized.TestCase):
             np.testing.assert_allclose(values, expected[1])
 
     def test_repeated_failures_are_logged_once(self):
-        beside = self._beside()
+        periodic = self._make()
         with self.assertLogs(level="INFO") as logs:
             for frames in (100, 200):
-                self._offer(beside, frames)
+                self._offer(periodic, frames)
                 self._evaluator.outcome = worker_pool.Failure("died with exit code 3")
-                self._offer(beside, frames + 10, frames + 20)
-            self._offer(beside, 300)
+                self._offer(periodic, frames + 10, frames + 20)
+            self._offer(periodic, 300)
             self._evaluator.finish()
-            self._offer(beside, 310)
+            self._offer(periodic, 310)
         self.assertEqual([record.levelname for record in logs.records], ["WARNING", "INFO"])
         messages.assert_names(logs.output[0], "died with exit code 3")
         self.assertEqual([begun[1] for begun in self._evaluator.begun], [100, 200, 300])
         self.assertEqual(self._rows(), [300])
 
     def test_resumed_run_drops_later_evaluations(self):
-        beside = self._beside()
+        periodic = self._make()
         for frames in (100, 200, 300):
-            self._offer(beside, frames)
+            self._offer(periodic, frames)
             self._evaluator.finish()
-        self._offer(beside, 310)
+        self._offer(periodic, 310)
         self.assertEqual(self._rows(), [100, 200, 300])
-        again = self._beside(250)
+        again = self._make(250)
         self.assertEqual(self._rows(), [100, 200])
         self._offer(again, 260, 290)
-        self.assertLen(self._evaluator.begun, 3)  # 200 was played before
+        self.assertLen(self._evaluator.begun, 3)  # 200 was evaluated before.
         self._offer(again, 301)
         self._evaluator.finish()
         self._offer(again, 310)
         self.assertEqual(self._rows(), [100, 200, 301])
 
     def test_unfinished_evaluation_is_due_in_a_resumed_run(self):
-        beside = self._beside()
-        self._offer(beside, 100)
+        periodic = self._make()
+        self._offer(periodic, 100)
         self._evaluator.finish()
-        self._offer(beside, 110, 200, 230)  # that of 200 has no result yet
-        again = self._beside(230)
+        self._offer(periodic, 110, 200, 230)  # The evaluation of 200 has no result yet.
+        again = self._make(230)
         self._offer(again, 240)
         self.assertEqual(self._evaluator.begun[-1], (240.0, 240, 24))
         self._evaluator.finish()
@@ -173,21 +173,21 @@ class EvaluationsTest(parameterized.TestCase):
     def test_without_an_evaluator_no_log_is_created(self, was_evaluated):
         path = self._workdir / evaluation_log.FILE
         if was_evaluated:  # before it was switched off
-            before = self._beside()
+            before = self._make()
             for frames in (100, 200):
                 self._offer(before, frames)
                 self._evaluator.finish()
             self._offer(before, 210)
-        beside = self._beside(150, evaluates=False)
-        self._offer(beside, 160, 500)
-        beside.finish(self._writer, lambda: False)
+        periodic = self._make(150, evaluates=False)
+        self._offer(periodic, 160, 500)
+        periodic.finish(self._writer, lambda: False)
         self.assertEqual(self._rows(), [100] if was_evaluated else [])
         self.assertEqual(path.exists(), was_evaluated)
 
     def test_last_evaluation_delays_only_a_finished_run(self):
-        beside = self._beside()
-        beside.finish(self._writer, lambda: self.fail("waits for nothing"))
-        self._offer(beside, 100)
+        periodic = self._make()
+        periodic.finish(self._writer, lambda: self.fail("waits for nothing"))
+        self._offer(periodic, 100)
         looks = []
 
         def look() -> bool:
@@ -196,21 +196,21 @@ class EvaluationsTest(parameterized.TestCase):
                 self._evaluator.finish()
             return False
 
-        beside.finish(self._writer, look)
+        periodic.finish(self._writer, look)
         self.assertEqual(self._rows(), [100])
-        self._offer(beside, 200)
-        beside.finish(self._writer, lambda: True)
+        self._offer(periodic, 200)
+        periodic.finish(self._writer, lambda: True)
         self.assertEqual(self._rows(), [100])
         self.assertLen(self._evaluator.begun, 2)
 
     def test_last_evaluation_delays_the_end_up_to_a_limit(self):
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
-        beside = evaluations.Evaluations(
+        periodic = evaluations.Evaluations(
             CONFIG, self._workdir, agent, self._evaluator, last_seconds=0.1
         )
-        beside.resume(None)
-        self._offer(beside, 100)
-        beside.finish(self._writer, lambda: False)
+        periodic.resume(None)
+        self._offer(periodic, 100)
+        periodic.finish(self._writer, lambda: False)
         self.assertEmpty(self._rows())
 
 

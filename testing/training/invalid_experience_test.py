@@ -153,13 +153,7 @@ class RunTest(parameterized.TestCase):
 
     @parameterized.named_parameters(
         ("laser", fakes.catch_config, {"agent": {"popart": True, "core": "lstm"}}),
-        (
-            "laser_recomputed",
-            fakes.catch_config,
-            {"agent": {"core": "lstm"}, "replay": {"scheme": "episodes"}},
-        ),
-        ("r2d2", fakes.r2d2_catch_config, {}),
-        ("r2d2_contextual", fakes.r2d2_catch_config, {"replay": {"scheme": "contextual"}}),
+        ("reactor_contextual", fakes.reactor_catch_config, {"replay": {"scheme": "contextual"}}),
         ("acer", fakes.acer_catch_config, {}),
     )
     def test_forged_unrolls_are_masked_and_training_continues(self, make_config, sections):

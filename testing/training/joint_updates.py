@@ -1,8 +1,9 @@
-"""Learners that are given known batches: one alone, or as one of several in a process of its own.
+"""Learners that train on known batches: one alone, or one of several in separate processes.
 
-    python -m testing.training.joint_updates --output=FILE [--addresses=A,B --index=0] ...
+    python -m testing.training.joint_updates --output=FILE --cases=laser,r2d2 ...
 
-writes what `play` returns of the cases. Without addresses the learners are two devices.
+writes the results of `learn` by case. With --addresses=A,B and --index=0 or 1 the process is one of
+two learners; without addresses the learners are two devices.
 """
 
 import argparse
@@ -78,12 +79,10 @@ CASES = {
         {"optimizer": "adam", "adam_beta1": 0.0},
     ),
 }
-# Devices and processes share the code of losses, clipping and optimisers.
-CASES_OF_PROCESSES = ("laser", "r2d2")
 
 
 def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner:
-    """A learner with weights that are the same in every process."""
+    """Returns a learner with the same initial weights in every process."""
     tf.keras.utils.set_random_seed(1)
     kind = case.agent["name"]
     context = base.AgentContext(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
@@ -99,7 +98,7 @@ def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner
 
 
 def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch:
-    """The joint batch of an update, of random contents that differ from entry to entry."""
+    """Returns the joint batch of an update, with random and different entries."""
     generator = np.random.default_rng([7, number])
     size = (BATCH, STEPS + 1)
     reward = generator.normal(1, 2, size).astype(np.float32)
@@ -142,7 +141,7 @@ def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch
         stream=np.zeros(BATCH, np.int64),
         number=np.arange(BATCH),
     )
-    # Means over entries that are online have nothing to say in the second half.
+    # The second half has no online entries.
     whole = stored_unroll.unweighted(unrolls, np.arange(BATCH) < 3, NEW_STEPS)
     weights = generator.uniform(0.2, 1, BATCH).astype(np.float32)
     stored = states(BATCH, PARTS + 1) if is_r2d2 else ()
@@ -150,7 +149,7 @@ def batch(case: Case, made: learner.Learner, number: int) -> stored_unroll.Batch
 
 
 def part(whole: stored_unroll.Batch, index: int, processes: int) -> stored_unroll.Batch:
-    """What one of several processes gets of a joint batch."""
+    """Returns the entries of a joint batch for one of several processes."""
     size = BATCH // processes
     entries = tf.nest.map_structure(
         lambda leaf: leaf[index * size : (index + 1) * size], whole._replace(new_steps=())
@@ -158,10 +157,10 @@ def part(whole: stored_unroll.Batch, index: int, processes: int) -> stored_unrol
     return entries._replace(new_steps=np.int64(NEW_STEPS // processes))
 
 
-def play(
+def learn(
     case: Case, strategy: tf.distribute.Strategy | None, index: int = 0, processes: int = 1
 ) -> dict[str, Any]:
-    """Takes a few updates; what came of it, arrays and numbers."""
+    """Takes `UPDATES` updates; returns metrics, priorities, variables and differing copies."""
     made = make(case, strategy)
     updates = []
     for number in range(UPDATES):
@@ -176,12 +175,12 @@ def play(
 
 
 def arrays(made: learner.Learner) -> dict[str, np.ndarray]:
-    """All that a checkpoint holds, by name."""
+    """Returns the values of a checkpoint by name."""
     return {name: value.numpy() for name, value in named_variables.walk(made, "learner", {})}
 
 
 def differing_copies(made: learner.Learner) -> list[str]:
-    """The variables whose copies on this process's replicas are not the same bit for bit."""
+    """Returns names of variables whose copies on the replicas are not bit-identical."""
     return [
         name
         for name, variable in named_variables.walk(made, "learner", {})
@@ -191,7 +190,7 @@ def differing_copies(made: learner.Learner) -> list[str]:
 
 
 def _exchange(made: learner.Learner, index: int, output: pathlib.Path) -> dict[str, Any]:
-    """The chief goes on from one learner's checkpoint, and the other one from the chief."""
+    """Resumes the chief from one learner's checkpoint, and the other learner from the chief."""
     if index == 0:
         learner_checkpoints.LearnerCheckpoints(output.parent / "one", made).restore()
     before = arrays(made)
@@ -205,7 +204,7 @@ def _exchange(made: learner.Learner, index: int, output: pathlib.Path) -> dict[s
     return {"before": before, "taken": taken, "agree": agree, "after": arrays(made)}
 
 
-def _learn_for_ever(made: learner.Learner, index: int, processes: int) -> None:
+def _learn_endlessly(made: learner.Learner, index: int, processes: int) -> None:
     case = CASES["clipped"]
     for number in range(10**9):
         made.update(part(batch(case, made, number), index, processes))
@@ -216,6 +215,7 @@ def _learn_for_ever(made: learner.Learner, index: int, processes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--cases", default="")
     parser.add_argument("--addresses", default="")
     parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--endless", action="store_true")
@@ -226,9 +226,11 @@ def main() -> None:
         config = learner_config.LearnerConfig(num_devices=LEARNERS // processes)
         strategy = strategies.make(config, addresses, index)
         if arguments.endless:
-            _learn_for_ever(make(CASES["clipped"], strategy), index, processes)
-        names = CASES_OF_PROCESSES if processes > 1 else CASES
-        results = {name: play(CASES[name], strategy, index, processes) for name in names}
+            _learn_endlessly(make(CASES["clipped"], strategy), index, processes)
+        results = {
+            name: learn(CASES[name], strategy, index, processes)
+            for name in arguments.cases.split(",")
+        }
         if processes > 1:
             made = make(CASES["r2d2"], strategy)
             results["exchange"] = _exchange(made, index, arguments.output)

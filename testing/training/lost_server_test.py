@@ -8,9 +8,10 @@ import time
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tree
-from absl.testing import absltest, parameterized
+from absl.testing import absltest
 
 from laser_tf import errors, types
 from laser_tf.replay import (
@@ -45,12 +46,10 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     return zeros._replace(new_steps=np.int64(T), stream=np.int64(STREAM), number=np.int64(number))
 
 
-class LostServerTest(parameterized.TestCase):
+class LostServerTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._seen: list[int] = []  # numbers of the online rows, in the order of their coming
@@ -104,14 +103,13 @@ class LostServerTest(parameterized.TestCase):
         self.assertEqual(self._steps, T * len(self._seen))
         return lost, duplicated
 
-    @parameterized.named_parameters(("mixed", CONFIG), ("in_turn", RATIO))
-    def test_killed_server_resumes_from_its_checkpoint(self, config):
+    def test_killed_server_resumes_from_its_checkpoint(self):
         served = self._serve()
         replay = self._connect(served)
         target = self._writer(replay)
         self._write(target, range(10))
         served.checkpoint()
-        stream = self._stream(replay, config)
+        stream = self._stream(replay)
         self._learn(stream, 9)  # the checkpoint has all of them still in the queue
         self._write(target, range(10, 34))  # of which some wait in the queue
         time.sleep(4)  # The age of a younger server does not reveal the restart.
@@ -130,12 +128,11 @@ class LostServerTest(parameterized.TestCase):
         self.assertEqual(replay.restarts, 1)
         messages.assert_names("\n".join(logs.output), replay.address)
 
-    @parameterized.named_parameters(("mixed", CONFIG), ("in_turn", RATIO))
-    def test_empty_server_at_another_address_is_used(self, config):
+    def test_empty_server_at_another_address_is_used(self):
         served = self._serve()
         addresses = [served.address]
         replay = self._connect(served, find=lambda: addresses[-1])
-        target, stream = self._writer(replay), self._stream(replay, config)
+        target, stream = self._writer(replay), self._stream(replay, RATIO)
         self._write(target, range(10))
         self._learn(stream, 9)
         served.kill()
@@ -151,6 +148,7 @@ class LostServerTest(parameterized.TestCase):
         self.assertEqual(replay.address, addresses[-1])
         replay_processes.wait_until(lambda: replay.size() == 20, 20)  # as of the last look
 
+    @pytest.mark.long
     def test_frozen_server_delays_but_loses_nothing(self):
         served = self._serve()
         replay = self._connect(served)
@@ -211,7 +209,7 @@ class LostServerTest(parameterized.TestCase):
             of_ours += int((batch.unrolls.stream[batch.is_online] == STREAM).sum())
         actor.thaw()
         of_the_actor = 0
-        while of_the_actor < 2 * CONFIG.queue_capacity:  # it goes on, without a gap
+        while of_the_actor < 2 * CONFIG.queue_capacity:  # It continues without a gap.
             batch = stream.get(lambda: time.monotonic() > end)
             self.assertIsNotNone(batch, of_the_actor)
             of_the_actor += int((batch.unrolls.stream[batch.is_online] == 0).sum())
@@ -231,23 +229,21 @@ class SourceTest(absltest.TestCase):
         replay.poll.assert_not_called()
 
 
-def _row(number: int, games: int) -> types.EnvOutput:
+def _row(number: int, environments: int) -> types.EnvOutput:
     """A row of episodes that began with row 0."""
     return types.EnvOutput(
-        observation=np.zeros([games, 4, 3, 1], np.uint8),
-        reward=np.full(games, number, np.float32),
-        discount=np.ones(games, np.float32),
-        is_first=np.full(games, number == 0),
-        previous_action=np.zeros(games, np.int32),
+        observation=np.zeros([environments, 4, 3, 1], np.uint8),
+        reward=np.full(environments, number, np.float32),
+        discount=np.ones(environments, np.float32),
+        is_first=np.full(environments, number == 0),
+        previous_action=np.zeros(environments, np.int32),
     )
 
 
 class LostSequencesTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._folder = pathlib.Path(folder.name)
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._signature = fakes.signature(
@@ -266,27 +262,33 @@ class LostSequencesTest(absltest.TestCase):
         self.addCleanup(served.kill)
         return served
 
-    def _writer(self, games: int) -> sequence_writer.SequenceWriter:
-        tasks = np.zeros(games, np.int32)
+    def _writer(self, environments: int) -> sequence_writer.SequenceWriter:
+        tasks = np.zeros(environments, np.int32)
         context = base.ActorContext(self._replay, self._signature, mock.Mock(), tasks)
         target = sequence_writer.SequenceWriter(self._config, context, lambda parts: 1.0)
         self.addCleanup(target.close)
         return target
 
-    def _play(self, target: sequence_writer.SequenceWriter, games: int, rows: range) -> None:
-        answer = types.AgentOutput(np.zeros(games, np.int32), np.zeros([games, 3], np.float32))
+    def _write_steps(
+        self, target: sequence_writer.SequenceWriter, environments: int, rows: range
+    ) -> None:
+        answer = types.AgentOutput(
+            np.zeros(environments, np.int32), np.zeros([environments, 3], np.float32)
+        )
         for number in rows:
-            state = (np.zeros([games, 2], np.float32),)
-            target.add(writers.Step(_row(number, games), answer, state, 0), self._stop.is_set)
+            state = (np.zeros([environments, 2], np.float32),)
+            target.add(
+                writers.Step(_row(number, environments), answer, state, 0), self._stop.is_set
+            )
 
     def test_sequences_continue_at_another_address(self):
-        target = self._writer(games=2)
-        self._play(target, 2, range(3 * T + 1))
+        target = self._writer(environments=2)
+        self._write_steps(target, 2, range(3 * T + 1))
         target.wait(self._stop.is_set)
         self._served.kill()
         self._addresses.append(self._serve("another").address)
         self._replay.poll()
-        self._play(target, 2, range(3 * T + 1, 7 * T + 1))
+        self._write_steps(target, 2, range(3 * T + 1, 7 * T + 1))
         target.wait(self._stop.is_set)
         info = self._replay.client.server_info(timeout=10)
         self.assertEqual(info[base.QUEUE].current_size, 2 * 4)
@@ -299,13 +301,13 @@ class LostSequencesTest(absltest.TestCase):
             self.assertGreaterEqual(steps.min(), 3 * T)
 
     def test_close_does_not_block_on_a_dead_server(self):
-        before, games = threading.enumerate(), 8
-        target = self._writer(games)
+        before, environments = threading.enumerate(), 8
+        target = self._writer(environments)
         stream = fakes.make_batches(self._config, self._replay, self._signature)
-        self._play(target, games, range(2 * T + 1))
+        self._write_steps(target, environments, range(2 * T + 1))
         self.assertIsNotNone(stream.get(self._stop.is_set))
         self._served.kill()
-        self._play(target, games, range(2 * T + 1, 3 * T + 1))
+        self._write_steps(target, environments, range(2 * T + 1, 3 * T + 1))
         time.sleep(2)  # until attempts to connect are far apart
         waiting = threading.Thread(target=target.wait, args=(self._stop.is_set,))
         waiting.start()

@@ -71,8 +71,8 @@ class DefaultsTest(absltest.TestCase):
 
 # Of no key's type, out of range, or too much for float32, int64 or any memory.
 HOSTILE = (
-    "", "x", -1, 0, 1.5, 1e300, -1e-300, math.nan, math.inf, -math.inf, 10**12, 10**23, 10**400,
-    True, [], (), (math.nan,), (None,), {}, {"x": 1}, {1: 2}, {"x": (1, "y")}, None, object(),
+    "x", -1, 1.5, 1e300, math.nan, math.inf, 10**23, 10**400, True, (), (None,), {1: 2}, None,
+    object(),
 )  # fmt: skip
 
 
@@ -108,34 +108,22 @@ class HostileValuesTest(parameterized.TestCase):
                 self.assertNotIn("\n", str(error))
 
     @parameterized.parameters(
-        ("run", "seed", -1),
         ("run", "seed", 2**31),
-        ("run", "seed", True),
         ("run", "env_frames", 0),
         ("run", "replay_port", 99_999),
-        ("run", "evaluate_every_env_frames", -1),
         ("run", "evaluate_every_env_frames", 79, 79, 80),  # 80: frames of an unroll
-        ("run", "periodic_evaluation_episodes", 0),
         ("run", "checkpoint_minutes", 0.0),
-        ("run", "checkpoint_minutes", 1e20),
-        ("run", "replay_checkpoint_minutes", 1e20),
         ("run", "metrics_seconds", 1e20),
         ("learner", "learning_rate", 1e300),
-        ("learner", "learning_rate", 1e-300),
         ("learner", "gradient_clip", math.inf),
         ("agent", "discout", 0.9, "discount"),
         ("agent", "kl_threshold", math.inf),
-        ("agent", "discount", math.nan),
-        ("agent", "channel_multiplier", 10**9),
         ("agent", "popart", 1),
-        ("environment", "num_envs", 10**12),
         ("environment", "reward_scales", (math.nan,), math.nan),
         ("environment", "max_frames_per_episode", 2**31),
-        ("environment", "task", 3),
         ("environment", "task", "pnog", "pnog", "pong"),
         ("replay", "replay_fraction", 1.0),
         ("replay", "capacity", 10**23),
-        ("replay", "capacity", 10**13),
         ("replay", "unroll_length", 10**9, 100_000_000),
         ("replay", "frame_stack", 2.5),
     )
@@ -172,8 +160,6 @@ class HostileValuesTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("arguments", 3),
-        ("num_workers", -1),
-        ("max_frames_per_episode", -1),
         ("text_length", 0),
     )
     def test_invalid_value_of_a_python_environment_is_rejected(self, key, value):

@@ -6,19 +6,21 @@ import os
 import pathlib
 import tempfile
 import threading
+from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
 from laser_tf.agents import registry
 from laser_tf.environments import factory
-from laser_tf.evaluation import evaluator_process, run_evaluation
+from laser_tf.evaluation import evaluator, run_evaluation
 from laser_tf.monitoring import evaluation_log, tensorboard
 from laser_tf.replay import connection, server
-from laser_tf.training import assembly, learner, saver
+from laser_tf.training import assembly, learner, run_config
 from laser_tf.workdir import run_directory
 from testing import fakes, messages, runs
 
@@ -50,19 +52,32 @@ R2D2_METRICS = (
 )
 
 
+class _BlockingEvaluator:
+    """An evaluator in the process of the test that has each result at once."""
+
+    def __init__(self, config: run_config.RunConfig):
+        self._evaluator = evaluator.Evaluator.during_training(config)
+        self._summary = None
+
+    def begin(self, *arguments: Any) -> None:
+        self._summary = self._evaluator.evaluate(*arguments)
+
+    def result(self) -> dict[str, Any] | None:
+        summary, self._summary = self._summary, None
+        return summary
+
+
 class TrainingTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        self._workdir = pathlib.Path(folder) / "run"
+        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
+
+    def test_laser_learns_catch(self):
+        config = fakes.catch_config(replay={"replay_fraction": 0.75}, run={"env_frames": 60_000})
+        self._check_learns(config, 0.8)
+        self._check_metrics(LASER_METRICS)
 
     @parameterized.named_parameters(
-        (
-            "laser",
-            0.8,
-            fakes.catch_config(replay={"replay_fraction": 0.75}, run={"env_frames": 60_000}),
-            LASER_METRICS,
-        ),
         (
             "impala",
             0.8,
@@ -82,12 +97,16 @@ class TrainingTest(parameterized.TestCase):
         ),
         ("acer", 0.7, fakes.acer_catch_config(run={"env_frames": 30_000})),
     )
-    def test_learns_catch(self, least_return, config, metrics=()):
+    @pytest.mark.long
+    def test_other_agents_learn_catch(self, min_return, config):
+        self._check_learns(config, min_return)
+
+    def _check_learns(self, config: run_config.RunConfig, min_return: float) -> None:
         run = runs.train(config, self._workdir)
         # The last update of R2D2 and Reactor waits for new steps, in unrolls of 5.
         self.assertBetween(run.env_frames, config.run.env_frames, config.run.env_frames + 44)
         summary = run_evaluation.evaluate(self._workdir, episodes=50, seed=2, video=True)
-        self.assertGreater(summary["mean_return"], least_return)
+        self.assertGreater(summary["mean_return"], min_return)
         self.assertEqual((summary["episodes"], summary["env_frames"]), (50, run.env_frames))
         kept = self._workdir / "evaluations/evaluation_001.json"
         for path in (self._workdir / "evaluation.json", kept):
@@ -95,15 +114,9 @@ class TrainingTest(parameterized.TestCase):
         video = self._workdir / "videos/evaluation_001.mp4"
         self.assertEqual(summary["videos"], [str(video)])
         self.assertGreater(video.stat().st_size, 1000)
-        self._check_metrics(metrics)
-
-    def test_metrics_of_r2d2_are_finite(self):
-        sequences = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
-        runs.train(fakes.r2d2_catch_config(replay=sequences), self._workdir)
-        self._check_metrics(R2D2_METRICS)
 
     def _check_metrics(self, names: tuple[str, ...]) -> None:
-        counts = ("replay/lost_unrolls", "replay/duplicated_unrolls") if names else ()
+        counts = ("replay/lost_unrolls", "replay/duplicated_unrolls")
         scalars = tensorboard.read_several(self._workdir / "tensorboard", (*names, *counts))
         for name, (steps, values) in scalars.items():
             self.assertNotEmpty(steps, name)
@@ -114,30 +127,36 @@ class TrainingTest(parameterized.TestCase):
     def test_alternating_scheme_has_its_replay_ratio(self):
         config = fakes.catch_config(
             replay={"scheme": "alternating", "replay_ratio": 2.0, "batch_size": 2},
-            run={"env_frames": 16_000, "seed": 3, "metrics_seconds": 1e6},
+            run={"env_frames": 8_000, "seed": 3, "metrics_seconds": 1e6},
         )
         run = runs.train(config, self._workdir)
-        self.assertEqual(run.env_frames, 16_000)
-        online = 16_000 // (2 * 10)  # frames over those of two unrolls
-        # The run ends with its last frames, without what would have followed them.
+        self.assertEqual(run.env_frames, 8_000)
+        online = 8_000 // (2 * 10)  # frames over those of two unrolls
+        # The run ends with its last frames, without the replayed updates after them.
         counts = np.random.default_rng((3, 0)).poisson(2.0, online - 1)
         self.assertEqual(int(run.counters.learner_updates), online + counts.sum())
         self.assertAlmostEqual(counts.mean(), 2.0, delta=5 * (2 / online) ** 0.5)
-        # A row is of four online updates and what preceded them. It averages over the updates that
-        # have a metric, so that those of either kind alone are in it, too.
+        # Each logged step averages over two online updates and the replayed updates between them.
+        # The mean of a metric includes only updates that have this metric.
         rows = tensorboard.read_rows(self._workdir / "tensorboard")
         self.assertLen(rows, 200)
-        replayed = "policy/kl_own", "trust_region/accepted_replay_fraction", "replay/age_updates"
         for row in rows.values():
-            for name in ("policy/kl_online", "replay/policy_lag_updates", *replayed):
+            for name in ("policy/kl_online", "replay/policy_lag_updates"):
                 self.assertTrue(np.isfinite(row[name]), name)
+        for name in (
+            "policy/kl_own",
+            "trust_region/accepted_replay_fraction",
+            "replay/age_updates",
+        ):
+            values = [row[name] for row in rows.values() if name in row]
+            self.assertGreater(len(values), 180)  # exp(-4) of the rows have no replayed update.
+            self.assertTrue(np.isfinite(values).all(), name)
         steps = np.mean([row["learner/new_steps"] for row in rows.values()])
-        self.assertAlmostEqual(steps, 20 / 3, delta=1)
+        self.assertAlmostEqual(steps, 7.5, delta=1)  # The mean of 2 * 20 / (2 + Poisson(4)).
 
-    def test_priorities_are_written_to_the_sampled_items(self):
-        config = fakes.r2d2_catch_config(
-            run={"env_frames": 1_200}, replay={"importance_exponent": 1.0}
-        )
+    def test_r2d2_writes_priorities_of_the_sampled_items(self):
+        sequences = {"unroll_length": 3, "sequence_length": 3, "sequence_overlap": 0, "burn_in": 3}
+        config = fakes.r2d2_catch_config(replay=sequences | {"importance_exponent": 1.0})
         updated, written = [], []
         update, write = learner.Learner.update, connection.ReplayConnection.update_priorities
 
@@ -157,19 +176,19 @@ class TrainingTest(parameterized.TestCase):
             runs.train(config, self._workdir)
         self.assertNotEmpty(updated)
         self.assertLen(written, len(updated))
-        for (drawn, expected), (keys, priorities) in zip(updated, written, strict=True):
-            self.assertTrue(np.all(drawn > 0))
-            np.testing.assert_array_equal(keys, drawn)
+        for (sampled, expected), (keys, priorities) in zip(updated, written, strict=True):
+            self.assertTrue(np.all(sampled > 0))
+            np.testing.assert_array_equal(keys, sampled)
             np.testing.assert_array_equal(priorities, expected)
+        self._check_metrics(R2D2_METRICS)
 
     def test_periodic_evaluations_are_in_log_and_tensorboard(self):
         config = fakes.catch_config(
-            run={"env_frames": 6_000, "evaluate_every_env_frames": 1_000,
+            run={"env_frames": 4_000, "evaluate_every_env_frames": 1_000,
                  "periodic_evaluation_episodes": 5},
         )  # fmt: skip
         run = runs.make(config, self._workdir)
-        with evaluator_process.maybe_start(config, self._workdir) as beside:
-            runs.go_on(run, evaluator=beside)
+        runs.go_on(run, evaluator=_BlockingEvaluator(config))
         self.assertTrue(run.finished)
         rows = evaluation_log.EvaluationLog(self._workdir).read()
         self.assertNotEmpty(rows)
@@ -185,7 +204,7 @@ class TrainingTest(parameterized.TestCase):
         np.testing.assert_array_equal(steps, frames)
         np.testing.assert_allclose(values, [row.mean_return for row in rows], atol=1e-6)
         frames, _ = tensorboard.read_scalars(self._workdir / "tensorboard", tensorboard.RETURN)
-        self.assertEqual(frames[-1], 6_000)  # the training's, as ever
+        self.assertEqual(frames[-1], 4_000)  # The returns of training.
 
     def test_equal_seeds_give_equal_weights(self):
         config = fakes.catch_config()
@@ -211,9 +230,7 @@ class TrainingTest(parameterized.TestCase):
         self.assertIn("shape[9,256]", str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
 
-    @parameterized.parameters(
-        (factory, "make_environment"), (saver, "Saver"), (assembly, "make_batches")
-    )
+    @parameterized.parameters((factory, "make_environment"), (assembly, "make_batches"))
     def test_error_before_learning_stops_actors_and_replay(self, module, name):
         run = runs.make(fakes.catch_config(), self._workdir)
         stop = server.ReplayServer.stop

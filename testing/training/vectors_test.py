@@ -27,6 +27,7 @@ class VectorsTest(parameterized.TestCase):
         config.run.env_frames = 20_000
         self.assertGreater(_mean_return(config), 40)  # at random: 22
 
+    @pytest.mark.long
     def test_laser_learns_continuous_actions(self):
         config = laser.get_config("control")
         config.environment.suite = "dm_env"
@@ -52,6 +53,7 @@ class VectorsTest(parameterized.TestCase):
         config.run.env_frames = env_frames
         self.assertGreater(_mean_return(config), min_return)
 
+    @pytest.mark.long
     def test_acer_learns_continuous_actions(self):
         config = acer.get_config("control")
         config.environment.suite = "dm_env"

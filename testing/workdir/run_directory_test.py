@@ -129,12 +129,12 @@ class RunDirectoryTest(parameterized.TestCase):
         self.assertEqual(self._content(), before)
         run_directory.open_workdir(self._folder, now, {}, overridden=[key])
         self.assertEqual(run_directory.read_overrides(self._folder, config), {key: "constant"})
-        (entry,) = run_directory.complete_overrides(self._folder, 7)
+        (entry,) = run_directory.record_overrides(self._folder, 7)
         self.assertEqual(self._content(), before | {"config": now, "overrides": [entry]})
         self.assertEqual(entry["env_frames"], 7)
         self.assertEqual(entry["changes"], {key: {"before": "linear", "now": "constant"}})
         run_directory.open_workdir(self._folder, now, {})
-        self.assertEmpty(run_directory.complete_overrides(self._folder, 9))
+        self.assertEmpty(run_directory.record_overrides(self._folder, 9))
 
     def test_overridden_length_extends_a_schedule(self):
         key = "run.env_frames"

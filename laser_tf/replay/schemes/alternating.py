@@ -13,24 +13,26 @@ from laser_tf.replay.schemes import base, table_replay
 if TYPE_CHECKING:
     from laser_tf.replay import batch_sources, stored_unroll
 
-_MAX_REPLAYED = 1_000  # Updates between two online ones.
+_MAX_REPLAY_RATIO = 1_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Alternating(table_replay.TableReplay):
     """After each online batch, a Poisson-distributed number of replayed batches of equal size.
 
-    An unroll is in replay before it is in the queue. So replay holds at least the unrolls of the
-    online batch that a replayed batch follows.
+    An unroll is in replay before it is in the queue. So replay already holds the unrolls of the
+    previous online batch when a replayed batch is sampled.
     """
 
     scheme: str = "alternating"
-    replay_ratio: float = 4.0  # learner updates; on replay after each online one, mean
+    replay_ratio: float = (
+        4.0  # learner updates; mean number of replayed batches after each online batch
+    )
 
     def __post_init__(self):
         super().__post_init__()
         config_checks.check_range(
-            self, "replay_ratio", 0, _MAX_REPLAYED, "actors would wait for the learner"
+            self, "replay_ratio", 0, _MAX_REPLAY_RATIO, "actors would wait for the learner"
         )
         if not self.replay_ratio:
             raise errors.ConfigError(

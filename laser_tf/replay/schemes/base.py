@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import tree
 
-from laser_tf import config_checks, errors, observations
+from laser_tf import config_checks, errors, observations, user_code
 from laser_tf.replay import server_address
 
 if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are loaded.
@@ -70,7 +70,8 @@ class ReplayScheme(abc.ABC):
 
     A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
     and Reverb in these methods, so that reading a configuration loads neither. A value out of range
-    raises ConfigError. The comment of a key is its text in `--help`, for numbers `unit; meaning`.
+    raises ConfigError. The comment of a key is its text in `--help`. For a
+    number it has the form `unit; meaning`.
     """
 
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
@@ -83,16 +84,17 @@ class ReplayScheme(abc.ABC):
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the priorities that the agent's loss returns
 
-    scheme: str = ""  # name of the replay scheme, which decides the other keys
+    scheme: str = ""  # name of the replay scheme, or my_module:MyScheme; decides the other keys
     unroll_length: int = 20  # agent steps; length of a stored unroll
-    frame_stack: int = 4  # frames; K, in an observation
+    frame_stack: int = 4  # frames; number K of stacked frames in an observation
     batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
     address: str = ""  # host:port; of a replay server; "": the run starts its own server
 
     def __post_init__(self):
         config_checks.check_types(self)
-        config_checks.check_choice(self, "scheme", (type(self).scheme,))
+        if not user_code.is_path(self.scheme):
+            config_checks.check_choice(self, "scheme", (type(self).scheme,))
         for name in ("unroll_length", "frame_stack", "batch_size"):
             config_checks.check_range(self, name, 1)
         config_checks.check_range(
@@ -172,7 +174,7 @@ class ReplayScheme(abc.ABC):
     # Checks against the rest of the configuration.
 
     def check_observation(self, observation: Any) -> None:
-        """Raises ConfigError if `frame_stack` is above 1 and no spec of a frame is an image."""
+        """Raises ConfigError if `frame_stack` is above 1 and the observation has no image."""
         if self.frame_stack > 1 and not any(map(observations.is_image, tree.flatten(observation))):
             raise errors.ConfigError(
                 f"replay.frame_stack must be 1 if no observation is an image, got "
@@ -183,8 +185,8 @@ class ReplayScheme(abc.ABC):
     def check_episode_length(self, max_steps: int) -> None:  # noqa: B027 (most have no limit)
         """Raises ConfigError if replay cannot store an episode of `max_steps` (0 if unknown)."""
 
-    def check_server(self, max_items: int) -> None:  # noqa: B027 (most have no minimum)
-        """Raises ConfigError if updates would never begin with a server of `max_items` items."""
+    def check_server(self, server_items: int) -> None:  # noqa: B027 (most have no minimum)
+        """Raises ConfigError if a server of at most `server_items` items cannot start updates."""
 
     def per_learner(self, learners: int) -> Self:
         """Returns the scheme of one learner process, with its share of each batch.
@@ -221,7 +223,7 @@ class ReplayScheme(abc.ABC):
     def unroll_tables(self, queue: str) -> dict[str, bool]:
         """Returns table -> whether its item holds a full unroll or only its `UnrollHeader`.
 
-        The queue comes last: while it is full, it holds back what the writer sends after it.
+        The queue comes last: a full queue blocks the writer before the tables that follow.
         """
         return ({self.replay_table: True} if self.replay_table else {}) | {queue: True}
 
@@ -235,17 +237,17 @@ class ReplayScheme(abc.ABC):
     def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":
         """Starts fetching the batches of a learner."""
 
-    def learner_replay(
+    def wrap_client(
         self,
-        replay: "client.ReplayClient",
+        actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
-        """Returns the learner's view of the replay that actors write to: by default replay itself.
+        """Returns the client of the learner: by default `actors_client` itself.
 
         Args:
-          replay: The server that the actors write to.
+          actors_client: Client of the server that the actors write to.
           signature: Signature of an unroll.
           workdir: The run directory.
         """
-        return replay
+        return actors_client

@@ -10,27 +10,27 @@ from laser_tf.replay.schemes import base, sequences
 if TYPE_CHECKING:
     from laser_tf.replay import batch_sources, client, stored_unroll, writers
 
-_MAX_KEYS = 10_000_000  # Sequences in the tree; so many take 2 GB.
+_MAX_SEQUENCES = 10_000_000  # In the tree, which then takes 2 GB.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contextual(sequences.Sequences):
     """Sequences that the learner stores: priorities of new ones are inferred from neighbours.
 
-    The server has only queues: of counts, and of new sequences on their way to the learner.
+    The server has only two queues: of new sequences, and of the numbers of steps in new unrolls.
     """
 
     replay_table: ClassVar[str | None] = None
     sequence_table: ClassVar[str] = "new_sequences"  # a queue
 
     scheme: str = "contextual"
-    sequence_length: int = 40  # agent steps; that are learned from
-    sequence_overlap: int = 20  # agent steps; that adjacent sequences share
-    burn_in: int = 0  # agent steps; before a sequence, which only advance its core state
-    steps_per_update: int = 80  # agent steps; that actors write for each update
-    priority_exponent: float = 1.0  # exponent; of the loss's priorities, above 0
-    importance_exponent: float = 1.0  # exponent; beta, of the weights that correct for priorities
-    uniform_share: float = 0.0  # fraction; epsilon, of the samples that are uniform
+    sequence_length: int = 40  # agent steps; the trained part of a sequence, without burn_in
+    sequence_overlap: int = 20  # agent steps; shared by adjacent sequences
+    burn_in: int = 0  # agent steps; before the trained part, they only advance the core state
+    steps_per_update: int = 80  # agent steps; written by actors for each update
+    priority_exponent: float = 1.0  # exponent; applied to priorities, above 0
+    importance_exponent: float = 1.0  # exponent; applied to importance-sampling weights (beta)
+    uniform_share: float = 0.0  # fraction; uniform part of the samples (epsilon)
 
     def __post_init__(self):
         super().__post_init__()
@@ -40,15 +40,15 @@ class Contextual(sequences.Sequences):
                 f"priority_exponent must be above 0, got {self.priority_exponent}. Uniform "
                 "sequences need another replay.scheme"
             )
-        if self.max_items > _MAX_KEYS:
+        if self.max_items > _MAX_SEQUENCES:
             raise errors.ConfigError(
-                f"capacity must be {_MAX_KEYS * self.new_steps_per_item} agent steps or less, got "
-                f"{self.capacity}. The tree orders at most {_MAX_KEYS} sequences"
+                f"capacity must be {_MAX_SEQUENCES * self.new_steps_per_item} agent steps or less, "
+                f"got {self.capacity}. The tree orders at most {_MAX_SEQUENCES} sequences"
             )
 
     @property
     def min_server_unrolls(self) -> int:
-        """See `ReplayScheme`; the queue of sequences takes the place of the batch."""
+        """See `ReplayScheme`. The server holds a full queue of sequences instead of a batch."""
         return self.queue_capacity * (1 + self.steps_per_entry // self.unroll_length)
 
     def per_learner(self, learners: int) -> Self:
@@ -72,13 +72,13 @@ class Contextual(sequences.Sequences):
 
         return contextual_replay.make_batches(self, context)
 
-    def learner_replay(
+    def wrap_client(
         self,
-        replay: "client.ReplayClient",
+        actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
         """See `ReplayScheme`."""
         from laser_tf.replay import contextual_replay
 
-        return contextual_replay.ContextualReplay(replay, self, signature, workdir)
+        return contextual_replay.ContextualReplay(actors_client, self, signature, workdir)

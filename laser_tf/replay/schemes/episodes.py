@@ -54,7 +54,7 @@ class Episodes(base.ReplayScheme):
         """See `ReplayScheme`; an episode has any number of unrolls."""
         from laser_tf.replay import tables
 
-        episode = tables.several(self.stored_signature(signature), None)
+        episode = tables.stacked(self.stored_signature(signature), None)
         return {base.QUEUE: signature, self.replay_table: episode}
 
     def unroll_tables(self, queue: str) -> dict[str, bool]:

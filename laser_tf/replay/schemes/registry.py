@@ -1,13 +1,14 @@
 """All replay schemes by name; importing this module loads neither TensorFlow nor Reverb.
 
 A new scheme is a line here and a file with its `base.ReplayScheme`; see docs/extending.md.
+A scheme outside this package is named by its path "module:Class".
 """
 
 import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from laser_tf import config_values, errors
+from laser_tf import config_values, errors, user_code
 from laser_tf.replay.schemes import base
 
 # Name -> "module:class" of this package.
@@ -30,6 +31,8 @@ def names() -> tuple[str, ...]:
 
 def config_class(scheme: str) -> type[base.ReplayScheme]:
     """Returns the class of a scheme; raises ConfigError if the name is unknown."""
+    if user_code.is_path(scheme):
+        return user_code.load_class("scheme", scheme, base.ReplayScheme)
     if scheme not in names():  # it may be no text at all
         close = config_values.close_names(str(scheme), _SCHEMES) or list(_SCHEMES)
         raise errors.ConfigError(

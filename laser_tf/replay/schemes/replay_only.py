@@ -43,10 +43,10 @@ class ReplayOnly(table_replay.TableReplay):
         """Number of items in replay before the first update."""
         return max(1, self.warm_up // self.new_steps_per_item)
 
-    def check_server(self, max_items: int) -> None:
+    def check_server(self, server_items: int) -> None:
         """See `ReplayScheme`; the warm-up must fit."""
-        if self.replay_table and max_items < self.warm_up_items:
-            steps = max_items * self.new_steps_per_item
+        if self.replay_table and server_items < self.warm_up_items:
+            steps = server_items * self.new_steps_per_item
             raise errors.ConfigError(
                 f"replay at {self.address} holds {steps} agent steps, less than warm_up, "
                 f"{self.warm_up}: start the server with a larger replay.capacity, or use "

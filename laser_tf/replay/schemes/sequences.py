@@ -18,28 +18,28 @@ class Sequences(replay_only.ReplayOnly):
     """
 
     replay_table: ClassVar[str | None] = "sequences"
-    sequence_table: ClassVar[str] = "sequences"  # table that actors write sequences to
+    sequence_table: ClassVar[str] = "sequences"  # the same table: actors write sequences to it
     uses_sequences: ClassVar[bool] = True
 
     scheme: str = "sequences"
-    sequence_length: int = 80  # agent steps; m, that are learned from
-    sequence_overlap: int = 40  # agent steps; that adjacent sequences share
-    burn_in: int = 40  # agent steps; l, before sequence_length: they only advance the core state
-    steps_per_update: int = 3_200  # agent steps; that actors write for each update
-    priority_exponent: float = 0.9  # exponent; of the priorities; 0: replay is uniform
-    importance_exponent: float = 0.6  # exponent; beta, of the importance-sampling weights
+    sequence_length: int = 80  # agent steps; the trained part of a sequence, without burn_in (m)
+    sequence_overlap: int = 40  # agent steps; shared by adjacent sequences
+    burn_in: int = 40  # agent steps; before the trained part, they only advance the core state (l)
+    steps_per_update: int = 3_200  # agent steps; written by actors for each update
+    priority_exponent: float = 0.9  # exponent; applied to priorities, 0 makes replay uniform
+    importance_exponent: float = 0.6  # exponent; applied to importance-sampling weights (beta)
 
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.sequence_overlap < self.sequence_length:
             raise errors.ConfigError(
-                f"sequence_overlap must be from 0 to below sequence_length, "
-                f"{self.sequence_length}, got {self.sequence_overlap}"
+                "sequence_overlap must be at least 0 and less than sequence_length "
+                f"({self.sequence_length}), got {self.sequence_overlap}"
             )
         for name in ("sequence_length", "sequence_overlap", "burn_in"):
             if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
                 raise errors.ConfigError(
-                    f"{name} must be a multiple of unroll_length, {self.unroll_length}, got "
+                    f"{name} must be a multiple of unroll_length ({self.unroll_length}), got "
                     f"{getattr(self, name)}. Sequences are joined from unrolls"
                 )
 
@@ -59,7 +59,7 @@ class Sequences(replay_only.ReplayOnly):
 
         unrolls = self.steps_per_entry // self.unroll_length
         return super().signatures(signature) | {
-            self.sequence_table: tables.several(signature, unrolls)
+            self.sequence_table: tables.stacked(signature, unrolls)
         }
 
     def make_writers(self, context: base.ActorContext) -> "list[writers.Writer]":

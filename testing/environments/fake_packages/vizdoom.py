@@ -41,7 +41,7 @@ class GameState:
 
 
 class DoomGame:
-    """One game."""
+    """One engine."""
 
     def __init__(self):
         self.settings = {}

@@ -1,4 +1,4 @@
-"""`launch.train` with an evaluator that dies or hangs, and the log of a resumed run."""
+"""`launch.train` whose evaluator is killed or hangs, and the log of a resumed run."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ def _workers() -> set[int]:
     return workers
 
 
-class EvaluationsBesideTest(absltest.TestCase):
+class PeriodicEvaluationsTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
@@ -45,21 +45,21 @@ class EvaluationsBesideTest(absltest.TestCase):
         self.addCleanup(process.kill)
         return process
 
-    def _wait_for_rows(self, number: int) -> list[int]:
-        """Waits for a number of rows; returns their env frames."""
+    def _wait_for_evaluations(self, number: int) -> list[int]:
+        """Waits for a number of evaluations; returns their env frames."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while len(rows := evaluation_log.EvaluationLog(self._workdir).read()) < number:
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
         return [row.env_frames for row in rows]
 
-    def test_training_outlives_its_evaluator_which_ends_with_it(self):
+    def test_training_continues_without_its_evaluator(self):
         others = _workers()
         run = self._train()
-        before = self._wait_for_rows(1)
+        before = self._wait_for_evaluations(1)
         (evaluator,) = _workers() - others
         os.kill(evaluator, signal.SIGKILL)
-        after = self._wait_for_rows(len(before) + 2)
+        after = self._wait_for_evaluations(len(before) + 2)
         self.assertGreater(after[-1], before[-1])
         (other,) = _workers() - others
         self.assertNotEqual(other, evaluator)
@@ -70,7 +70,9 @@ class EvaluationsBesideTest(absltest.TestCase):
         self.assertFalse(pathlib.Path(f"/proc/{other}").exists())
         self.assertLen([line for line in errors.splitlines() if "exit code -9" in line], 1, errors)
         again = self._train()
-        resumed = self._wait_for_rows(len(evaluation_log.EvaluationLog(self._workdir).read()) + 1)
+        resumed = self._wait_for_evaluations(
+            len(evaluation_log.EvaluationLog(self._workdir).read()) + 1
+        )
         self.assertEqual(resumed[: len(after)], after)
         again.kill()
         again.communicate()

@@ -16,24 +16,27 @@ _LEARNER = "learner"
 _ACTORS_STOP_SECONDS = 20.0  # Short, so that an environment that hangs delays no stop.
 
 
-class RunJob(fleet.Job):
-    """Ends when the learner has spent its budget, and shows its progress; see `fleet.Job`."""
+class RunWork(fleet.Work):
+    """Ends when the learner has spent its budget, and shows its progress; see `fleet.Work`."""
 
     display: progress.ProgressDisplay
 
     def __init__(
         self,
         config: run_config.RunConfig,
-        spec: types.EnvironmentSpec,
+        env_spec: types.EnvironmentSpec,
         initial: "initial_weights.InitialWeights | None",
         display: progress.ProgressDisplay,
     ):
-        """Creates the job. With neither `initial` nor a checkpoint, weights are random."""
-        role_specs = [] if config.replay.address else [replay_spec(config, spec)]
+        """Lists the roles. With neither `initial` nor a checkpoint, weights are random."""
+        role_specs = [] if config.replay.address else [replay_spec(config, env_spec)]
         role_specs += [
-            _learner_spec(config, spec, initial, rank) for rank in range(config.cluster.learners)
+            _learner_spec(config, env_spec, initial, rank)
+            for rank in range(config.cluster.learners)
         ]
-        role_specs += [_actor_spec(config, spec, index) for index in range(config.cluster.actors)]
+        role_specs += [
+            _actor_spec(config, env_spec, index) for index in range(config.cluster.actors)
+        ]
         if config.run.evaluate_every_env_frames:
             role_specs.append(_evaluator_spec(config))
         super().__init__(role_specs, display)
@@ -57,13 +60,13 @@ class RunJob(fleet.Job):
 
 
 def replay_spec(
-    config: run_config.RunConfig, spec: types.EnvironmentSpec, **arguments: Any
+    config: run_config.RunConfig, env_spec: types.EnvironmentSpec, **arguments: Any
 ) -> role.RoleSpec:
-    """Returns the replay role, with further arguments of `replay_role.ReplayRole`."""
+    """Returns the spec of the replay role, with further arguments of `replay_role.ReplayRole`."""
     return role.RoleSpec(
         "replay",
         "laser_tf.cluster.replay_role:ReplayRole",
-        {"config": config, "spec": spec, **arguments},
+        {"config": config, "spec": env_spec, **arguments},
         role.StopStage.REPLAY,
         is_required=True,
         num_cpus=config.cluster.replay_cpus,
@@ -72,14 +75,14 @@ def replay_spec(
 
 def _learner_spec(
     config: run_config.RunConfig,
-    spec: types.EnvironmentSpec,
+    env_spec: types.EnvironmentSpec,
     initial: "initial_weights.InitialWeights | None",
     rank: int,
 ) -> role.RoleSpec:
     return role.RoleSpec(
         f"{_LEARNER}_{rank}" if rank else _LEARNER,
         "laser_tf.cluster.learner_role:LearnerRole",
-        {"config": config, "spec": spec, "rank": rank, "initial": None if rank else initial},
+        {"config": config, "spec": env_spec, "rank": rank, "initial": None if rank else initial},
         role.StopStage.LEARNERS,
         is_required=True,
         num_cpus=config.cluster.learner_cpus,
@@ -88,7 +91,7 @@ def _learner_spec(
 
 
 def _actor_spec(
-    config: run_config.RunConfig, spec: types.EnvironmentSpec, index: int
+    config: run_config.RunConfig, env_spec: types.EnvironmentSpec, index: int
 ) -> role.RoleSpec:
     num_envs = config.cluster.envs_per_actor or config.environment.num_envs
     environment = dataclasses.replace(config.environment, num_envs=num_envs)
@@ -96,8 +99,8 @@ def _actor_spec(
     return role.RoleSpec(
         f"{run_state.ACTOR}{index:02d}",
         "laser_tf.cluster.actor_role:ActorRole",
-        {"config": own_config, "spec": spec, "index": index},
-        role.StopStage.ACTORS,
+        {"config": own_config, "spec": env_spec, "index": index},
+        role.StopStage.ACTING,
         stop_seconds=_ACTORS_STOP_SECONDS,
         group="actors",
         num_cpus=config.cluster.actor_cpus,
@@ -111,7 +114,7 @@ def _evaluator_spec(config: run_config.RunConfig) -> role.RoleSpec:
         "evaluator",
         "laser_tf.cluster.evaluator_role:EvaluatorRole",
         {"config": config},
-        role.StopStage.ACTORS,
+        role.StopStage.ACTING,
         stop_seconds=0.0,
         num_cpus=config.cluster.evaluator_cpus,
         num_threads=1,

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from laser_tf import errors, types
-from laser_tf.cluster import fleet, machines, role, role_process, run_job, run_state, supervision
+from laser_tf.cluster import fleet, machines, role, role_process, run_state, run_work, supervision
 from laser_tf.sweeps import coordinator, lineage, sweep_config, sweep_display
 from laser_tf.workdir import lock, run_directory
 
@@ -28,8 +28,8 @@ class CoordinatorProcess(coordinator.Coordinator):
         logging.info("Started process %d for %d members", os.getpid(), len(config.members))
 
 
-class SweepJob(fleet.Job):
-    """Ends when all members have ended, and shows their progress; see `fleet.Job`."""
+class SweepWork(fleet.Work):
+    """Ends when all members have ended, and shows their progress; see `fleet.Work`."""
 
     display: sweep_display.SweepDisplay
 
@@ -40,10 +40,10 @@ class SweepJob(fleet.Job):
         workdir: pathlib.Path,
         display: sweep_display.SweepDisplay,
     ):
-        """Creates the job; `spec` describes the first member's environment."""
+        """Lists the roles of the sweep; `spec` describes the first member's environment."""
         role_specs = []
         if config.sweep.shared_replay:
-            replay = run_job.replay_spec(
+            replay = run_work.replay_spec(
                 config.first, spec, checkpoint_directory="replay", queues=config.queues
             )
             cpus = config.cluster.replay_cpus

@@ -1,0 +1,90 @@
+"""Finds code of users by its path "module:name", in installed modules or in the current folder."""
+
+import importlib
+import operator
+import pathlib
+import re
+from types import ModuleType
+from typing import Any
+
+from laser_tf import config_values, errors
+
+_PATH = re.compile(r"([\w.]+):([\w.]+)")
+
+
+def is_path(name: Any) -> bool:
+    """Returns whether a name is a path of user code, which has a colon, instead of a known name."""
+    return isinstance(name, str) and ":" in name
+
+
+def load_module(name: str) -> ModuleType:
+    """Imports a module that is installed or in the current folder.
+
+    Raises:
+      ConfigError: If the module is missing. Errors of the module itself pass through.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise errors.ConfigError(
+                f"{name} needs the package {error.name!r}, which is not installed"
+            ) from error
+        raise errors.ConfigError(
+            f"there is no module {name!r}: install it, or start the command in its folder (this is "
+            f"{pathlib.Path.cwd()})"
+        ) from None
+
+
+def load_attribute(module_name: str, name: str, example: str) -> Any:
+    """Returns an attribute of a module of the user; its name may have dots.
+
+    Raises:
+      ConfigError: If the module or the attribute is missing. The message proposes close names, or
+        else `example`.
+    """
+    module = load_module(module_name)
+    try:
+        return operator.attrgetter(name)(module)
+    except AttributeError:
+        public = [known for known in vars(module) if not known.startswith("_")]
+        close = config_values.close_names(name, public)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
+        raise errors.ConfigError(f"there is no name in {module_name} {name!r}: {hint}") from None
+
+
+def load_class(key: str, path: str, base: type) -> Any:
+    """Returns the class of a path "module:Class".
+
+    Args:
+      key: Key of the configuration that has the path, for messages.
+      path: Path of the class.
+      base: Required base class.
+
+    Raises:
+      ConfigError: If the path has another form, the class is missing, is no subclass of `base` or
+        lacks an abstract method. Errors of the module itself pass through.
+    """
+    match = _PATH.fullmatch(path)
+    if not match:
+        raise errors.ConfigError(
+            f"{key} must be module:Class, got {path!r}. Use e.g. {key}=my_module:MyClass."
+        )
+    module_name, name = match.groups()
+    try:
+        found = load_attribute(module_name, name, example=f"{module_name}:MyClass")
+    except errors.ConfigError as error:
+        raise errors.ConfigError(f"{key} must name a class, got {path!r}: {error}") from None
+    required = f"{base.__module__}.{base.__name__}"
+    if not (isinstance(found, type) and issubclass(found, base)):
+        kind = "class of another kind" if isinstance(found, type) else type(found).__name__
+        raise errors.ConfigError(
+            f"{key} must name a subclass of {required}, got {path!r}, a {kind}. Derive the class "
+            "from it."
+        )
+    if missing := getattr(found, "__abstractmethods__", ()):
+        raise errors.ConfigError(
+            f"{key} must name a class with all methods of {required}, got {path!r}. Define "
+            f"{', '.join(sorted(missing))}."
+        )
+    return found
