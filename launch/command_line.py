@@ -34,9 +34,9 @@ def define_config(default: str, *, resumes: bool = False) -> found_config.Config
 
 
 def define_trust_config() -> flags.FlagHolder:
-    """Defines the `--trust_config` flag of a command that reads another run's directory."""
+    """Defines the `--trust_config` flag of a command that reads a directory of another author."""
     return flags.DEFINE_bool(
-        "trust_config", False, "import the modules that the run's config.json names"
+        "trust_config", False, "import the modules that config.json or policy.json names"
     )
 
 

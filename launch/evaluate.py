@@ -1,13 +1,15 @@
-"""Evaluates the newest weights of a run by the papers' protocol.
+"""Evaluates the newest weights of a run, or an exported policy, by the papers' protocol.
 
 python -m launch.evaluate --workdir=runs/pong --episodes=200 --video
 python -m launch.evaluate --workdir=runs/pong --greedy
 python -m launch.evaluate --workdir=runs/tmaze --history_length=10
 python -m launch.evaluate --workdir=runs/pong --environment=sticky_actions=0.25
 python -m launch.evaluate --workdir=runs/corridor --trust_config  # custom environments
+python -m launch.evaluate --policy=results/policies/pong --episodes=5 --video
 python -m launch.evaluate --random=laser:vizdoom --environment=task=my_way_home
 
-With --random, prints the returns of uniformly random actions, the zero of normalised scores.
+With --policy, only prints the result, and writes videos to `videos/` in the current directory. With
+--random, prints the returns of uniformly random actions, the zero of normalised scores.
 """
 
 from laser_tf.host import interruption
@@ -27,6 +29,7 @@ from absl import flags
 from laser_tf import config_values
 from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
+from laser_tf.export import exported
 from laser_tf.training import config_choices, run_config
 from launch import command_line
 
@@ -54,19 +57,26 @@ _ENVIRONMENT = flags.DEFINE_multi_string(
 _RANDOM = flags.DEFINE_string(
     "random", None, "a file, or a name of configs/, in whose environment to take random actions"
 )
+_POLICY = flags.DEFINE_string(
+    "policy", None, "directory of an exported policy (SavedModel), to evaluate instead of a run"
+)
 _TRUST_CONFIG = command_line.define_trust_config()
 
 
 def main() -> None:
-    """Evaluates and prints the result; writes it unless actions are random."""
-    if bool(_WORKDIR.value) == bool(_RANDOM.value):
+    """Evaluates and prints the result; writes the result of a run."""
+    if sum(bool(flag.value) for flag in (_WORKDIR, _POLICY, _RANDOM)) != 1:
         raise command_line.UsageError(
-            "exactly one of --workdir and --random must be given. Use e.g. --workdir=runs/pong."
+            "exactly one of --workdir, --policy and --random must be given. Use e.g. "
+            "--workdir=runs/pong."
         )
     given = command_line.key_values(_ENVIRONMENT, "KEY=VALUE, e.g. sticky_actions=0.25")
     changes = {key: config_values.parse_value(text) for key, text in given.items()}
     if _RANDOM.value:
         print(json.dumps(_evaluate_random_actions(_RANDOM.value, changes), indent=2))
+        return
+    if _POLICY.value:
+        print(json.dumps(_evaluate_policy(pathlib.Path(_POLICY.value), changes), indent=2))
         return
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
@@ -87,6 +97,26 @@ def main() -> None:
     )
     print(json.dumps(summary, indent=2))
     logging.info("Wrote %s", result)
+
+
+def _evaluate_policy(folder: pathlib.Path, changes: dict[str, object]) -> dict:
+    for flag in (_BEST, _HISTORY_LENGTH):
+        if flag.value:
+            raise command_line.UsageError(
+                f"--{flag.name} must be left out with --policy, got {flag.value}. Evaluate the run."
+            )
+    exported.read_description(folder)  # Before TensorFlow loads.
+    from laser_tf.export import policy_evaluation
+
+    return policy_evaluation.evaluate(
+        folder,
+        episodes=_EPISODES.value,
+        seed=_SEED.value,
+        videos=pathlib.Path("videos") if _VIDEO.value else None,
+        greedy=_GREEDY.value,
+        environment_changes=changes,
+        trust_config=_TRUST_CONFIG.value,
+    )
 
 
 def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:

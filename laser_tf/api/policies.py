@@ -1,11 +1,11 @@
 """The functions `load_policy` and `export_policy` of the Python API."""
 
-import json
 import os
 import pathlib
 from typing import TYPE_CHECKING
 
 from laser_tf import errors
+from laser_tf.export import exported
 from laser_tf.host import log_messages
 from laser_tf.workdir import run_directory
 
@@ -33,37 +33,29 @@ def load_policy(
         custom environments need it; exported policies do not.
 
     Raises:
-      UserError: If the directory holds neither.
+      UserError: If the directory holds neither, or a damaged policy.
       WorkdirError: If the run has no usable checkpoint.
       UntrustedError: If the run has a custom environment and `trust_config` is False.
       ValueError: For an unknown task.
     """
     folder = pathlib.Path(path)
     is_run = (folder / run_directory.CONFIG_FILE).is_file()
-    if not is_run and not (folder / "policy.json").is_file():
+    if not is_run and not (folder / exported.DESCRIPTION).is_file():
         run_directory.check_no_sweep(folder)
         raise errors.UserError(
             f"path must be a run directory or an exported policy, got {folder}. Use the workdir of "
             "laser_tf.train or the output of laser_tf.export_policy."
         )
-    from laser_tf.export import act
-
     if not is_run:
-        _check_format(folder)
-        return act.load(folder, task, seed)
-    from laser_tf.export import exporter, saved_model
+        about = exported.read_description(folder)
+        functions = exported.load_functions(folder)
+        from laser_tf.export import act
+
+        return act.Policy(functions, about, task, seed)
+    from laser_tf.export import act, exporter, saved_model
 
     restored = exporter.restore(folder, trust_config=trust_config, best=best)
     return act.Policy(saved_model.compiled(restored.policy), restored.about, task, seed)
-
-
-def _check_format(folder: pathlib.Path) -> None:
-    model_format = json.loads((folder / "policy.json").read_text())["format"]
-    if model_format != "saved_model":
-        raise errors.UserError(
-            f"path must be an export of the format saved_model, got {folder}, which has the format "
-            f"{model_format}. Use the program in its README.md, or launch.export without --format."
-        )
 
 
 @log_messages.keeping_root_logger()

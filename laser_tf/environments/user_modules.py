@@ -30,7 +30,7 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
     if unnamed := [path for path in code if path not in named or path == PICKLED]:
         raise UntrustedError(
             f"{source} names {', '.join(unnamed)}, code outside this package that would run with "
-            "your permissions. Give --trust_config if you trust the author of that run directory."
+            "your permissions. Give --trust_config if you trust the author of that directory."
         )
 
 

@@ -1,6 +1,6 @@
 """Runs a fixed number of episodes and summarises their returns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,3 +128,31 @@ def summarise_returns(
         for task, values in returns.items()
     }
     return summary
+
+
+def describe_protocol(
+    config: environment_config.EnvironmentConfig,
+    episodes: int,
+    seed: int,
+    action_selection: str,
+    changes: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Returns the entry `protocol` of a result.
+
+    Args:
+      config: Environments of the episodes.
+      episodes: Number of episodes of each task.
+      seed: Seed of environments and actions.
+      action_selection: Selection of actions, e.g. "greedy".
+      changes: Values of the environments that differ from training.
+    """
+    return {
+        "suite": config.suite,
+        "episodes_per_task": episodes,
+        "environments_at_once_per_task": environments_per_task(episodes, len(config.tasks)),
+        "seed": seed,
+        "action_selection": action_selection,
+        "rewards": "raw",
+        **config.protocol(),
+        **({"changed_environment": dict(changes)} if changes else {}),
+    }

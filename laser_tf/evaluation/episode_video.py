@@ -1,4 +1,4 @@
-"""Videos of evaluated episodes: a file for each, and a short one for TensorBoard."""
+"""Videos of evaluated episodes: a file for each, and a short version of it."""
 
 import contextlib
 import dataclasses
@@ -6,6 +6,7 @@ import itertools
 import logging
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import imageio.v2 as imageio
 import numpy as np
@@ -13,44 +14,46 @@ import numpy as np
 from laser_tf import errors
 from laser_tf.environments import base, environment_config, factory, faults
 from laser_tf.evaluation import episode_runner
-from laser_tf.monitoring import tensorboard
 
 _MAX_SHORT_IMAGES = 150  # A few hundred kilobytes.
 _MAX_SHORT_WIDTH = 320  # Pixels.
 _SHORT_IMAGE_MILLISECONDS = 67
 
 
+class Video(NamedTuple):
+    """Video of an episode."""
+
+    path: pathlib.Path
+    suffix: str  # "_" and the task if the evaluation has several tasks, otherwise "".
+    gif: bytes  # A short version.
+
+
 def write_medians(
-    result: pathlib.Path,
+    folder: pathlib.Path,
+    stem: str,
     config: environment_config.EnvironmentConfig,
     seed: int,
     episodes: Sequence[episode_runner.Episode],
     actions: Sequence[np.ndarray],
-    tag: str,
-    env_frames: int,
-) -> list[str]:
-    """Writes a video of the episode of median return of each task, also for TensorBoard.
+) -> list[Video]:
+    """Writes a video of the episode of median return of each task.
 
     Logs a warning for a video that cannot be rendered or written.
 
     Args:
-      result: File of the evaluation in `evaluations/`; the videos are in `videos/`.
+      folder: Directory of the videos.
+      stem: First part of the files' names.
       config: Environments of the evaluation.
       seed: Seed of the first environment.
       episodes: Episodes of the evaluation.
       actions: Actions of all environments at each step since their start, [N, ...].
-      tag: First part of the name in TensorBoard.
-      env_frames: Env frames behind the weights.
-
-    Returns:
-      Paths of the videos.
     """
-    workdir, paths = result.parents[1], []
+    videos = []
     for task, of_task in zip(config.tasks, episode_runner.by_task(episodes), strict=True):
         median = sorted(of_task, key=lambda episode: episode.episode_return)[len(of_task) // 2]
         suffix = f"_{task}" if len(config.tasks) > 1 else ""
         # Ids of gymnasium can contain a slash.
-        path = workdir / "videos" / f"{result.stem}{suffix.replace('/', '_')}.mp4"
+        path = folder / f"{stem}{suffix.replace('/', '_')}.mp4"
         try:
             gif = write(path, config, seed, median, actions)
         except (
@@ -62,10 +65,8 @@ def write_medians(
         ) as error:  # The result is complete without a video.
             logging.warning("No video: %s", errors.one_line(error))
             continue
-        paths.append(str(path))
-        writer = tensorboard.MetricsWriter(workdir / "tensorboard")
-        writer.write_video(env_frames, f"{tag}{suffix}/median_episode", gif)
-    return paths
+        videos.append(Video(path, suffix, gif))
+    return videos
 
 
 def write(

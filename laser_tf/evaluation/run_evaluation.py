@@ -74,17 +74,9 @@ def evaluate(
         if changes:
             check_spec(evaluating.environment.spec(), config.environment)
         summary = _evaluate_weights(evaluating, workdir, config, best, stream)
+    selection = "greedy" if greedy else config.agent.acting_in_evaluation
     summary["protocol"] = {
-        "suite": environment.suite,
-        "episodes_per_task": episodes,
-        "environments_at_once_per_task": episode_runner.environments_per_task(
-            episodes, len(environment.tasks)
-        ),
-        "seed": seed,
-        "action_selection": "greedy" if greedy else config.agent.acting_in_evaluation,
-        "rewards": "raw",
-        **environment.protocol(),
-        **({"changed_environment": changes} if changes else {}),
+        **episode_runner.describe_protocol(environment, episodes, seed, selection, changes),
         **({"weights": "best"} if best else {}),
     }
     newest = evaluation_files.result_file(workdir, history_length)
@@ -95,9 +87,14 @@ def evaluate(
             writer.write_final_return(summary["env_frames"], summary["mean_return"])
         if video:
             episode_actions = evaluating.finished_episodes, evaluating.actions
-            summary["videos"] = episode_video.write_medians(
-                result, environment, seed, *episode_actions, newest.stem, summary["env_frames"]
+            written = episode_video.write_medians(
+                workdir / "videos", result.stem, environment, seed, *episode_actions
             )
+            summary["videos"] = [str(video.path) for video in written]
+            for shown in written:
+                writer = tensorboard.MetricsWriter(workdir / "tensorboard")
+                tag = f"{newest.stem}{shown.suffix}/median_episode"
+                writer.write_video(summary["env_frames"], tag, shown.gif)
             evaluation_files.write(summary, result, newest)
     except OSError as error:
         raise run_directory.WorkdirError(

@@ -39,6 +39,7 @@ def describe(
         },
         "trained_env_frames": agent_steps * environment.action_repeat,
         "environment": environment.protocol(),
+        "action_selection": config.agent.acting_in_evaluation,
         "frame_stack": config.replay.frame_stack,
         # A nest as the environment's, with the names of inputs.
         "observation": tree.map_structure(lambda leaf: leaf.name, policy.step_signature()[0]),

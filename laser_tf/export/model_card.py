@@ -151,7 +151,8 @@ The functions `initial_state`, `greedy` and `sample` of the loaded policy take t
 the environment has it, and the state as a dictionary without the prefix `state_`.
 
 `act.load(".")` of `act.py` returns a policy that takes the environment's own observations and \
-returns its own actions. `python act.py TASK` runs 10 episodes in an environment of gymnasium.
+returns its own actions. `python act.py TASK` runs 10 episodes in an environment of gymnasium. \
+With laser_tf, `python -m launch.evaluate --policy=DIRECTORY --video` evaluates the policy.
 """
 
 
@@ -163,8 +164,8 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> str:
     return (
         f"mean return {evaluation['mean_return']:.4g}, standard deviation "
         f"{evaluation['standard_deviation']:.3g}, {evaluation['episodes']} episodes, actions "
-        f"{protocol['action_selection']}, weights after {evaluation['env_frames']:,} env frames"
-        + changed
+        f"{protocol['action_selection']}, seed {protocol['seed']}, weights after "
+        f"{evaluation['env_frames']:,} env frames" + changed
     )
 
 

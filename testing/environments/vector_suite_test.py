@@ -47,7 +47,7 @@ class VectorTest(parameterized.TestCase):
         options = {"arguments": f"mode={mode}", "max_frames_per_episode": 5}
         with make("make_timed", num_envs=4, **options) as environment:
             actions = rollouts.random_actions(environment, 30)
-            rows = rollouts.play(environment, actions)
+            steps = rollouts.run(environment, actions)
         for index in range(4):
             # The ends are a termination, two truncations (one with a termination), the time limit.
             alone = _play_alone(index, actions[:, index], limit=5)
@@ -82,7 +82,7 @@ class VectorTest(parameterized.TestCase):
         with make("make_breaking", num_envs=4, arguments="fault=raise", num_workers=2, seed=10
                   ) as environment:  # fmt: skip
             with self.assertLogs(level="WARNING") as logs:
-                rows = rollouts.play(environment, np.zeros([4, 4], np.int32))
+                steps = rollouts.run(environment, np.zeros([4, 4], np.int32))
             self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 2})
         messages.assert_names(logs.records[0].getMessage(), "make_breaking", "KeyError")
         np.testing.assert_array_equal(rows.is_first.any(1), [True, False, False, True, False])
@@ -120,7 +120,7 @@ class VectorTest(parameterized.TestCase):
         self.assertEqual((config.suite, config.num_envs, config.num_workers),
                          ("gymnasium_vector", 3, 0))  # fmt: skip
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
-            rows = rollouts.play(environment, np.zeros([3, 3], np.int32))
+            steps = rollouts.run(environment, np.zeros([3, 3], np.int32))
         np.testing.assert_array_equal(rows.is_first[:, 0], [True, False, False, True])
         np.testing.assert_array_equal(rows.discount, 1)
         config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), small_vectors.make)

@@ -11,7 +11,6 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, faults, suites
 from laser_tf.evaluation import episode_runner, episode_video
-from laser_tf.monitoring import tensorboard
 from testing import fakes
 
 
@@ -67,20 +66,16 @@ class VideoTest(parameterized.TestCase):
             for task in range(2)
             for value in (1.0, 7.0, 2.0)
         ]
-        result = self._folder / "evaluations/evaluation_002.json"
-        return episode_video.write_medians(result, config, 1, episodes, [], "evaluation", 100)
+        return episode_video.write_medians(self._folder, "evaluation_002", config, 1, episodes, [])
 
     def test_each_task_has_the_video_of_its_median(self):
-        with (
-            mock.patch.object(episode_video, "write", return_value=b"GIF") as write,
-            mock.patch.object(tensorboard.MetricsWriter, "write_video") as shown,
-        ):
-            paths = self._write_medians()
-        names = [f"videos/evaluation_002_a_{task}-v0.mp4" for task in ("One", "Two")]
-        self.assertEqual(paths, [str(self._folder / name) for name in names])
+        with mock.patch.object(episode_video, "write", return_value=b"GIF") as write:
+            videos = self._write_medians()
+        names = [f"evaluation_002_a_{task}-v0.mp4" for task in ("One", "Two")]
+        self.assertEqual([video.path for video in videos], [self._folder / n for n in names])
         medians = [call.args[3] for call in write.call_args_list]
         self.assertEqual([median.episode_return for median in medians], [2.0, 2.0])
-        self.assertEqual(shown.call_args.args[1], "evaluation_a/Two-v0/median_episode")
+        self.assertEqual((videos[1].suffix, videos[1].gif), ("_a/Two-v0", b"GIF"))
 
     @parameterized.parameters(
         base.RenderError, ValueError, ImportError, OSError, faults.EnvironmentFailedError

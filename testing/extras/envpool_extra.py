@@ -22,7 +22,7 @@ class EnvPoolExtra(absltest.TestCase):
         with rollouts.make("gymnasium_vector", f"{__name__}:make_carts", num_envs=6, seed=3,
                            max_frames_per_episode=limit) as environment:  # fmt: skip
             actions = rollouts.random_actions(environment, 60)
-            rows = rollouts.play(environment, actions)
+            steps = rollouts.run(environment, actions)
         for index in range(6):
             self._assert_same_as_alone(rows, index, actions[:, index], limit)
         self.assertEqual(set(rows.discount[:-1][rows.is_first[1:]]), {0, 1})
@@ -36,7 +36,7 @@ class EnvPoolExtra(absltest.TestCase):
             gymnasium_suite.GymnasiumConfig(num_envs=2, action_repeat=4), functions["make"]
         )
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
-            rows = rollouts.play(environment, rollouts.random_actions(environment, 5))
+            steps = rollouts.run(environment, rollouts.random_actions(environment, 5))
         self.assertEqual(rows.observation.shape, (6, 2, 84, 84, 1))
         self.assertGreater(rows.observation.std(), 0)
 

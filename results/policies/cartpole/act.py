@@ -1,0 +1,244 @@
+"""Acts on the observations of an environment, and returns its actions, with an exported policy.
+
+python act.py CartPole-v1
+
+`launch.export` copies this file into the directory of the policy. It needs TensorFlow and NumPy
+alone. As a program it runs episodes of a gymnasium environment.
+"""
+
+import json
+import os
+import pathlib
+import re
+import sys
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+DESCRIPTION = "policy.json"
+
+_MASK = "action_mask"
+_SEEDS = 2**31  # Seeds of `sample` are below.
+
+
+class State(NamedTuple):
+    """Memory of a policy between two steps of B environments.
+
+    Attributes:
+      tensors: Name -> tensor [B, ...]: core state, earlier frames, last action.
+      is_first: bool [B], environments whose next observation opens an episode.
+      is_batch: Whether observations and actions have a batch axis.
+    """
+
+    tensors: dict[str, Any]
+    is_first: np.ndarray
+    is_batch: bool
+
+
+class Policy:
+    """A policy with the observations and actions of its environment."""
+
+    def __init__(
+        self,
+        functions: Any,
+        about: Mapping[str, Any],
+        task: str | None = None,
+        seed: int | None = None,
+    ):
+        """Wraps functions of tensors.
+
+        Args:
+          functions: Object with the functions `initial_state`, `greedy` and `sample`.
+          about: Content of `policy.json`.
+          task: Name of the environment's task in `policy.json`; None for the first one.
+          seed: Seed of sampled actions; None for a random one.
+
+        Raises:
+          ValueError: For an unknown task.
+        """
+        tasks = about["tasks"]
+        name = next(iter(tasks)) if task is None else task
+        if name not in tasks:
+            raise ValueError(f"task must be {' or '.join(tasks)}, got {name}.")
+        self._functions = functions
+        self._observation = about["observation"]
+        self._task = tasks[name]
+        self._inputs = {entry["name"]: entry for entry in about["inputs"]}
+        # Observations are the first inputs.
+        self._offsets = dict(zip(self._inputs, self._task["observation_offsets"], strict=False))
+        self._random = np.random.default_rng(seed)
+
+    def initial_state(self, batch_size: int | None = None) -> State:
+        """Returns the state before the first observation of an episode.
+
+        Args:
+          batch_size: Number of environments B; None for one environment without a batch axis.
+        """
+        size = 1 if batch_size is None else batch_size
+        tensors = self._functions.initial_state(tf.constant(size))
+        return State(tensors, np.ones(size, bool), batch_size is not None)
+
+    def act(
+        self,
+        observation: Any,
+        state: State,
+        *,
+        reward: Any = 0.0,
+        discount: Any = 1.0,
+        is_first: Any = None,
+        action_mask: Any = None,
+        greedy: bool = True,
+    ) -> tuple[Any, State]:
+        """Returns the action for an observation, and the state for the next call.
+
+        Args:
+          observation: Observation as the environment returns it: an array, a number, a text, or a
+            nest of them. In a batch, arrays have a leading axis [B], and a text is B texts.
+          state: State of `initial_state` or of the last call.
+          reward: Raw reward that arrived with the observation, or [B]. Only recurrent agents read
+            rewards.
+          discount: 0 where the episode has terminated, otherwise 1; or [B].
+          is_first: Whether the observation opens an episode, or bool [B]. By default, the first
+            observation after `initial_state` does.
+          action_mask: Allowed actions, bool [A] or [B, A], of an environment that returns them in
+            `info`. Masks in the observation need no argument.
+          greedy: Whether to take the best action instead of sampling.
+
+        Returns:
+          Action as the environment accepts it, with a leading axis [B] of each array for a batch,
+          and the next state.
+
+        Raises:
+          ValueError: If the observation has other parts or shapes.
+        """
+        if action_mask is not None and _has_mask(self._observation) and not _has_mask(observation):
+            observation = {"observation": observation, _MASK: action_mask}
+        size = len(state.is_first)
+        first = state.is_first if is_first is None else np.broadcast_to(is_first, [size])
+        reward = np.where(first, 0, np.multiply(reward, self._task["reward_scale"]))
+        step = (
+            self._to_policy(observation, self._observation, state),
+            tf.constant(np.broadcast_to(reward, [size]), tf.float32),
+            tf.constant(np.where(first, 1, np.broadcast_to(discount, [size])), tf.float32),
+            tf.constant(first, tf.bool),
+            state.tensors,
+        )
+        if greedy:
+            actions, tensors = self._functions.greedy(*step)
+        else:
+            seed = tf.constant(self._random.integers(_SEEDS, size=2), tf.int32)
+            actions, tensors = self._functions.sample(*step, seed)
+        native = to_environment(actions.numpy(), self._task["action"])
+        following = State(tensors, np.zeros(size, bool), state.is_batch)
+        native = native if state.is_batch else tf.nest.map_structure(lambda leaf: leaf[0], native)
+        return native, following
+
+    def _to_policy(self, value: Any, names: Any, state: State) -> Any:
+        """Converts a part of an observation to tensors [B, ...], given the names of its inputs."""
+        if isinstance(names, Mapping):
+            if not isinstance(value, Mapping) or not set(names) <= set(value):
+                raise ValueError(f"observation must have the keys {', '.join(names)}, got {value}.")
+            return {key: self._to_policy(value[key], part, state) for key, part in names.items()}
+        if isinstance(names, list | tuple):
+            if len(value) != len(names):
+                raise ValueError(f"observation must have {len(names)} parts, got {len(value)}.")
+            parts = zip(value, names, strict=True)
+            return tuple(self._to_policy(part, name, state) for part, name in parts)
+        array = np.asarray(value) if state.is_batch else np.asarray(value)[None]
+        if array.shape[:1] != state.is_first.shape:
+            size = len(state.is_first)
+            raise ValueError(f"{names} must be a batch of {size}, got {list(array.shape)}.")
+        return tf.constant(to_policy(array, self._inputs[names], self._offsets[names]))
+
+
+def _has_mask(observation: Any) -> bool:
+    return isinstance(observation, Mapping) and _MASK in observation
+
+
+def load(
+    folder: str | os.PathLike[str], task: str | None = None, seed: int | None = None
+) -> Policy:
+    """Loads an exported policy; for the arguments see `Policy`."""
+    about = json.loads((pathlib.Path(folder) / DESCRIPTION).read_text())
+    return Policy(tf.saved_model.load(str(folder)), about, task, seed)
+
+
+def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.ndarray:
+    """Converts a part of the observations of B environments for the policy.
+
+    Args:
+      batch: Numbers [B, ...] or texts [B].
+      entry: Its entry in `inputs` of `policy.json`.
+      offset: Its entry in `observation_offsets`.
+
+    Raises:
+      ValueError: For another shape, or a text with too many words.
+    """
+    shape = [len(batch), *entry["shape"][1:]]
+    if batch.dtype.kind in "USO":
+        return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
+    if batch.size != np.prod(shape):
+        raise ValueError(
+            f"{entry['name']} must have the shape {shape[1:]}, got {list(batch.shape[1:])}."
+        )
+    numbers = batch * np.uint8(255) if batch.dtype == bool and entry["dtype"] == "uint8" else batch
+    numbers = numbers.reshape([len(batch), -1]) - offset
+    return numbers.reshape(shape).astype(entry["dtype"])
+
+
+def _word_numbers(text: str | bytes, length: int) -> list[int]:
+    """Returns the numbers of the words of a text, then zeros."""
+    text = text.decode() if isinstance(text, bytes) else text
+    words = [1 + zlib.crc32(word.encode()) % 1000 for word in re.findall(r"\w+", text.lower())]
+    if len(words) > length:
+        raise ValueError(f"a text must have at most {length} words, got {text!r}.")
+    return words + [0] * (length - len(words))
+
+
+def to_environment(actions: np.ndarray, own: Mapping[str, Any]) -> Any:
+    """Converts actions [B, ...] to the environment's structure, numbers, dtypes and bounds.
+
+    Args:
+      actions: Actions of the policy.
+      own: `action` of the task in `policy.json`: a leaf, or a nest of leaves.
+    """
+    return _take(list(np.reshape(actions, [len(actions), -1]).T), own)
+
+
+def _take(columns: list[np.ndarray], own: Mapping[str, Any]) -> Any:
+    """Converts the first columns [B], which it removes, to a leaf or nest."""
+    if "tuple" in own:
+        return tuple(_take(columns, part) for part in own["tuple"])
+    if "dict" in own:
+        return {key: _take(columns, part) for key, part in own["dict"].items()}
+    bounds = np.array([own["minimum"], own["maximum"]], own["dtype"])
+    taken = [columns.pop(0) for _ in range(bounds[0].size)]
+    numbers = np.stack(taken, axis=-1).reshape([len(taken[0]), *own["shape"]])
+    return np.clip((numbers + np.array(own["first"])).astype(own["dtype"]), *bounds)
+
+
+def run(policy: Policy, environment: Any, episodes: int) -> list[float]:
+    """Runs episodes of a gymnasium environment with greedy actions; returns their returns."""
+    returns = []
+    for _ in range(episodes):
+        observation, info = environment.reset()
+        state, reward, is_over, episode_return = policy.initial_state(), 0.0, False, 0.0
+        while not is_over:
+            mask = info.get(_MASK)
+            action, state = policy.act(observation, state, reward=reward, action_mask=mask)
+            observation, reward, terminated, truncated, info = environment.step(action)
+            is_over = terminated or truncated
+            episode_return += float(reward)
+        returns.append(episode_return)
+    return returns
+
+
+if __name__ == "__main__":
+    import gymnasium
+
+    task_name = sys.argv[1]
+    exported = load(pathlib.Path(__file__).parent, task_name)
+    print(run(exported, gymnasium.make(task_name), episodes=10))

@@ -1,0 +1,86 @@
+"""Evaluations of exported policies, shipped ones among them, and damaged directories."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+from absl.testing import absltest, parameterized
+
+import laser_tf
+from laser_tf import errors
+from laser_tf.environments import user_modules
+from laser_tf.evaluation import episode_video
+from laser_tf.export import policy_evaluation
+from testing import messages, pages
+
+SHIPPED = pages.ROOT / "results/policies/cartpole"
+
+
+def _evaluate(folder: pathlib.Path, **arguments) -> dict:
+    return policy_evaluation.evaluate(folder, **{"episodes": 2, "seed": 1, **arguments})
+
+
+class ShippedPolicyTest(absltest.TestCase):
+    def test_sampled_actions_solve_cartpole(self):
+        videos = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        (videos / "cartpole_001.mp4").touch()
+        with mock.patch.object(episode_video, "write", return_value=b"GIF"):
+            summary = _evaluate(SHIPPED, videos=videos)
+        self.assertGreaterEqual(summary["mean_return"], 400)
+        self.assertEqual(summary["protocol"]["action_selection"], "sampled")
+        self.assertEqual(summary["videos"], [str(videos / "cartpole_002.mp4")])
+
+
+class DamagedPolicyTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self._policy = shutil.copytree(SHIPPED, folder / "policy")
+        self._description = self._policy / "policy.json"
+
+    def _change(self, **environment) -> None:
+        about = json.loads(self._description.read_text())
+        about["config"]["environment"].update(environment)
+        self._description.write_text(json.dumps(about))
+
+    def test_unreadable_description_is_named(self):
+        for content in ("{", "[]", "{}", '{"format": "saved_model"}', b"\xff"):
+            data = content if isinstance(content, bytes) else content.encode()
+            self._description.write_bytes(data)
+            for use in (_evaluate, laser_tf.load_policy):
+                with messages.raises(errors.UserError, self._description):
+                    use(self._policy)
+
+    def test_format_without_functions_is_named(self):
+        self._description.write_text('{"format": "tflite"}')
+        with messages.raises(errors.UserError, self._policy, "tflite", "saved_model"):
+            _evaluate(self._policy)
+
+    @parameterized.parameters(
+        "saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"
+    )
+    def test_damaged_or_missing_model_is_named(self, name):
+        path = self._policy / name
+        for damage in (lambda: path.write_bytes(path.read_bytes()[:99]), path.unlink):
+            damage()
+            for use in (_evaluate, laser_tf.load_policy):
+                with messages.raises(errors.UserError, self._policy):
+                    use(self._policy)
+
+    @parameterized.parameters(("dm_env", "os:system"), ("os:system", "any"))
+    def test_code_of_the_environment_needs_trust(self, suite, task):
+        self._change(suite=suite, task=task)
+        named = "os:system", self._description, "--trust_config"
+        with messages.raises(user_modules.UntrustedError, *named):
+            _evaluate(self._policy)
+
+    def test_environment_of_other_observations_is_rejected(self):
+        self._change(task="Acrobot-v1")
+        with messages.raises(errors.UserError, "policy.json"):
+            _evaluate(self._policy)
+
+
+if __name__ == "__main__":
+    absltest.main()
