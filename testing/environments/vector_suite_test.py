@@ -25,10 +25,10 @@ def make(name, **options):
     return rollouts.make("gymnasium_vector", f"{VECTORS}:{name}", **options)
 
 
-def _play_alone(index, actions, limit):
+def _run_alone(index, actions, limit):
     """Steps environment `index` of `make_timed` by the time convention of this package."""
     environment = small_vectors.Dated(**small_vectors.LENGTHS[index])
-    rows, is_over = [], True
+    steps, is_over = [], True
     for action in (0, *actions):
         if is_over:
             observation, _ = environment.reset()
@@ -37,8 +37,8 @@ def _play_alone(index, actions, limit):
             observation, reward, terminated, truncated, _ = environment.step(action - 1)
             discount, length, is_first = not terminated, length + 1, False
         is_over = not is_first and (terminated or truncated or length == limit)
-        rows.append((*observation["steps"], observation["kind"] - 4, reward, discount, is_first))
-    return np.array(rows, float)
+        steps.append((*observation["steps"], observation["kind"] - 4, reward, discount, is_first))
+    return np.array(steps, float)
 
 
 class VectorTest(parameterized.TestCase):
@@ -50,11 +50,11 @@ class VectorTest(parameterized.TestCase):
             steps = rollouts.run(environment, actions)
         for index in range(4):
             # The ends are a termination, two truncations (one with a termination), the time limit.
-            alone = _play_alone(index, actions[:, index], limit=5)
-            scalars = rows.observation["kind"], rows.reward, rows.discount, rows.is_first
+            alone = _run_alone(index, actions[:, index], limit=5)
+            scalars = steps.observation["kind"], steps.reward, steps.discount, steps.is_first
             together = np.stack([column[:, index] for column in scalars], axis=1)
             np.testing.assert_array_equal(together, alone[:, 2:])
-            np.testing.assert_array_equal(rows.observation["steps"][:, index], alone[:, :2])
+            np.testing.assert_array_equal(steps.observation["steps"][:, index], alone[:, :2])
 
     @parameterized.parameters(
         ("make_corridors", "Corridor-v0", {"num_workers": 2}, {"arguments": "max_steps=6"}),
@@ -70,11 +70,11 @@ class VectorTest(parameterized.TestCase):
             rollouts.make("gymnasium", task, num_envs=3, seed=7, num_workers=1, **others),
         ):
             with environment as made:
-                rows, generator = [made.reset()], np.random.default_rng(0)
+                steps, generator = [made.reset()], np.random.default_rng(0)
                 for _ in range(40):
-                    rows.append(made.step(made.random_actions(generator)))
-                rows.append(made.reset())
-            played.append(rollouts.map_columns(lambda *column: np.stack(column), *rows))
+                    steps.append(made.step(made.random_actions(generator)))
+                steps.append(made.reset())
+            played.append(rollouts.map_columns(lambda *column: np.stack(column), *steps))
         rollouts.assert_same(*played)
         self.assertGreater(played[0].is_first.sum(), 6)
 
@@ -85,10 +85,10 @@ class VectorTest(parameterized.TestCase):
                 steps = rollouts.run(environment, np.zeros([4, 4], np.int32))
             self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 2})
         messages.assert_names(logs.records[0].getMessage(), "make_breaking", "KeyError")
-        np.testing.assert_array_equal(rows.is_first.any(1), [True, False, False, True, False])
-        np.testing.assert_array_equal(rows.reward[2], 0)
-        np.testing.assert_array_equal(rows.discount[2], 1)
-        np.testing.assert_array_equal(rows.observation[2], rows.observation[1])
+        np.testing.assert_array_equal(steps.is_first.any(1), [True, False, False, True, False])
+        np.testing.assert_array_equal(steps.reward[2], 0)
+        np.testing.assert_array_equal(steps.discount[2], 1)
+        np.testing.assert_array_equal(steps.observation[2], steps.observation[1])
 
     @parameterized.parameters(
         ("make_pair", {}, 1, ("num_envs=3", 2)),
@@ -121,8 +121,8 @@ class VectorTest(parameterized.TestCase):
                          ("gymnasium_vector", 3, 0))  # fmt: skip
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
             steps = rollouts.run(environment, np.zeros([3, 3], np.int32))
-        np.testing.assert_array_equal(rows.is_first[:, 0], [True, False, False, True])
-        np.testing.assert_array_equal(rows.discount, 1)
+        np.testing.assert_array_equal(steps.is_first[:, 0], [True, False, False, True])
+        np.testing.assert_array_equal(steps.discount, 1)
         config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), small_vectors.make)
         with messages.raises(faults.UnsupportedSpaceError, "num_envs", "make"):
             pickled_functions.call(config.pickled_function, config.task, {}, 0)

@@ -24,8 +24,8 @@ class EnvPoolExtra(absltest.TestCase):
             actions = rollouts.random_actions(environment, 60)
             steps = rollouts.run(environment, actions)
         for index in range(6):
-            self._assert_same_as_alone(rows, index, actions[:, index], limit)
-        self.assertEqual(set(rows.discount[:-1][rows.is_first[1:]]), {0, 1})
+            self._assert_same_as_alone(steps, index, actions[:, index], limit)
+        self.assertEqual(set(steps.discount[:-1][steps.is_first[1:]]), {0, 1})
 
     def test_documented_pool_shows_images(self):
         (module,) = re.findall(r"```python\n(import envpool.*?)```",
@@ -37,10 +37,10 @@ class EnvPoolExtra(absltest.TestCase):
         )
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
             steps = rollouts.run(environment, rollouts.random_actions(environment, 5))
-        self.assertEqual(rows.observation.shape, (6, 2, 84, 84, 1))
-        self.assertGreater(rows.observation.std(), 0)
+        self.assertEqual(steps.observation.shape, (6, 2, 84, 84, 1))
+        self.assertGreater(steps.observation.std(), 0)
 
-    def _assert_same_as_alone(self, rows, index, actions, limit):
+    def _assert_same_as_alone(self, steps, index, actions, limit):
         """Repeats the steps of environment `index` in a pool of one, which it resets itself."""
         pool, is_over = make_carts(1, seed=3 + index), True
         for step, action in enumerate((0, *actions)):
@@ -51,9 +51,9 @@ class EnvPoolExtra(absltest.TestCase):
                 observation, (reward,), (terminated,), (truncated,), _ = pool.step(action[None])
                 discount, length = float(not terminated), length + 1
                 is_over = terminated or truncated or length == limit
-            np.testing.assert_array_equal(rows.observation[step, index], observation[0])
-            self.assertEqual(rows.is_first[step, index], length == 0)
-            self.assertEqual((rows.reward[step, index], rows.discount[step, index]),
+            np.testing.assert_array_equal(steps.observation[step, index], observation[0])
+            self.assertEqual(steps.is_first[step, index], length == 0)
+            self.assertEqual((steps.reward[step, index], steps.discount[step, index]),
                              (reward, discount))  # fmt: skip
 
 
