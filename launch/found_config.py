@@ -32,6 +32,7 @@ class ConfigFlag:
         Args:
           default: File that is used without the flag.
           resumes: Whether the `config.json` of an existing run in `--workdir` replaces the default.
+            Then the command also defines the flags `--workdir` and `--trust_config`.
         """
         self.overrides: dict[str, str] = {}  # "section.key" -> text
         self._resumes = resumes

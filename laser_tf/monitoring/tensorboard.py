@@ -57,7 +57,8 @@ class MetricsWriter:
     def _append(self, env_frames: int, *contents: Mapping[str, Any]) -> bool:
         """Writes events with these fields; returns whether that succeeded."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            if not self._path:
+                self._folder.mkdir(parents=True, exist_ok=True)
             newest = max(map(_number, self._folder.iterdir()), default=0)
             if not self._path or _number(self._path) < newest:
                 self._path = self._folder / _file_name(newest + 1)

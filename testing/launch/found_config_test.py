@@ -16,6 +16,7 @@ from launch import found_config
 from testing import messages
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "")
+flags.DEFINE_bool("trust_config", False, "")
 _CONFIG = found_config.ConfigFlag("laser:catch", resumes=True)
 
 

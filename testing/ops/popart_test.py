@@ -71,7 +71,7 @@ class UpdateTest(parameterized.TestCase):
         rng = np.random.default_rng(0)
         statistics = popart.Statistics(tf.zeros([1]), tf.ones([1]))
         step = tf.function(popart.update)
-        for _ in range(400):
+        for _ in range(600):
             targets = (1000.0 + 0.05 * rng.normal(size=[20, 4])).astype(np.float32)
             statistics = step(
                 statistics, targets, tf.ones([20, 4], tf.bool), tf.zeros([4], tf.int32), 0.05
