@@ -164,10 +164,11 @@ class Trials:
 
     def _result(self, trial: search.Trial) -> float | None:
         """Returns the mean return of the evaluation at the end, or None."""
-        folder = self._workdir / trial.name
-        if not evaluation_files.has_standard_evaluation(folder, self._env_frames):
-            return None
-        return json.loads(evaluation_files.result_file(folder).read_text())["mean_return"]
+        # The first one, because the best trial is evaluated once more.
+        summary = evaluation_files.first_standard_evaluation(
+            self._workdir / trial.name, self._env_frames
+        )
+        return summary["mean_return"] if summary else None
 
     def should_prune(self, command: subcommand.Command) -> bool:
         """Reports new evaluations of a running trial; returns whether to stop it."""

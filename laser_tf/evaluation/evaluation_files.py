@@ -80,8 +80,20 @@ def has_standard_evaluation(
       history_length: Agent steps of an episode that the policy sees; 0 for all.
       episodes: Number of episodes of each task; None for any number.
     """
+    return _is_standard(result_file(workdir, history_length), env_frames, episodes)
+
+
+def first_standard_evaluation(workdir: pathlib.Path, env_frames: int) -> dict[str, Any] | None:
+    """Returns the oldest result for which `has_standard_evaluation` was true, if any."""
+    for path in sorted((workdir / "evaluations").glob("evaluation_[0-9]*.json")):
+        if _is_standard(path, env_frames):
+            return json.loads(path.read_text())
+    return None
+
+
+def _is_standard(path: pathlib.Path, env_frames: int, episodes: int | None = None) -> bool:
     try:
-        summary = json.loads(result_file(workdir, history_length).read_text())
+        summary = json.loads(path.read_text())
         protocol = summary["protocol"]
         return (
             summary["env_frames"] >= env_frames

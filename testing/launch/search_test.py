@@ -9,6 +9,7 @@ from unittest import mock
 
 from absl.testing import absltest
 
+from laser_tf.evaluation import evaluation_files
 from laser_tf.sweeps import search as searches
 from laser_tf.sweeps import sweep_config
 from launch import search, subcommand
@@ -99,17 +100,19 @@ class TrialsTest(absltest.TestCase):
         self.trials, self.commands = again, again.commands()
         self.assertEqual([self._start(7).poll() for _ in range(3)], [0, 0, 7])
 
-    def _write_result(self, name):
+    def _write_result(self, name, mean_return=1.5):
         folder = self.workdir / name
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         protocol = {"action_selection": "sample", "episodes_per_task": 2}
-        result = {"env_frames": 100, "mean_return": 1.5, "protocol": protocol}
-        (folder / "evaluation.json").write_text(json.dumps(result))
+        result = {"env_frames": 100, "mean_return": mean_return, "protocol": protocol}
+        evaluation_files.add(folder, result)
 
     def test_trial_that_has_a_result_is_not_run_again(self):
         self._write_result("trial_000")
+        self._write_result("trial_000", mean_return=9.0)  # A later evaluation of the best trial.
         self.assertIn("trial_001", next(self.commands).title)
-        self.assertEqual(searches.best(self.search.trials()).number, 0)
+        best = searches.best(self.search.trials())
+        self.assertEqual((best.number, best.mean_return), (0, 1.5))
 
     def test_interrupted_trial_has_no_end(self):
         process = self._start(-signal.SIGINT)
