@@ -147,7 +147,7 @@ def connect_learner(
 ) -> client.ReplayClient:
     """Waits for replay and connects a learner to it.
 
-    The chief also reserves an external server for its run, and `is_new` says whether that run is
+    The chief also reserves an external server for its run, and `is_new` is True if that run is
     new.
 
     Raises:

@@ -80,22 +80,26 @@ def has_standard_evaluation(
       history_length: Agent steps of an episode that the policy sees; 0 for all.
       episodes: Number of episodes of each task; None for any number.
     """
-    return _is_standard(result_file(workdir, history_length), env_frames, episodes)
+    path = result_file(workdir, history_length)
+    return _read_standard(path, env_frames, episodes) is not None
 
 
 def first_standard_evaluation(workdir: pathlib.Path, env_frames: int) -> dict[str, Any] | None:
     """Returns the oldest result for which `has_standard_evaluation` was true, if any."""
     for path in sorted((workdir / "evaluations").glob("evaluation_[0-9]*.json")):
-        if _is_standard(path, env_frames):
-            return json.loads(path.read_text())
+        if summary := _read_standard(path, env_frames):
+            return summary
     return None
 
 
-def _is_standard(path: pathlib.Path, env_frames: int, episodes: int | None = None) -> bool:
+def _read_standard(
+    path: pathlib.Path, env_frames: int, episodes: int | None = None
+) -> dict[str, Any] | None:
+    """Returns the result in a file if it is standard, see `has_standard_evaluation`."""
     try:
         summary = json.loads(path.read_text())
         protocol = summary["protocol"]
-        return (
+        is_standard = (
             summary["env_frames"] >= env_frames
             and episodes in (None, protocol["episodes_per_task"])
             and protocol["action_selection"] != "greedy"
@@ -103,7 +107,8 @@ def _is_standard(path: pathlib.Path, env_frames: int, episodes: int | None = Non
             and "weights" not in protocol
         )
     except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
-        return False
+        return None
+    return summary if is_standard else None
 
 
 def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
@@ -111,7 +116,5 @@ def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[floa
 
     For the arguments see `has_standard_evaluation`.
     """
-    if not has_standard_evaluation(workdir, env_frames):
-        return {}
-    tasks = json.loads(result_file(workdir).read_text()).get("tasks", {})
-    return {task: of_task["returns"] for task, of_task in tasks.items()}
+    summary = _read_standard(result_file(workdir), env_frames) or {}
+    return {task: of_task["returns"] for task, of_task in summary.get("tasks", {}).items()}

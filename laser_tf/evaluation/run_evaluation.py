@@ -82,8 +82,8 @@ def evaluate(
     newest = evaluation_files.result_file(workdir, history_length)
     try:
         result = evaluation_files.add(workdir, summary, history_length)
+        writer = tensorboard.MetricsWriter(workdir / "tensorboard")
         if not (greedy or best or changes or history_length):
-            writer = tensorboard.MetricsWriter(workdir / "tensorboard")
             writer.write_final_return(summary["env_frames"], summary["mean_return"])
         if video:
             episode_actions = evaluating.finished_episodes, evaluating.actions
@@ -92,7 +92,6 @@ def evaluate(
             )
             summary["videos"] = [str(video.path) for video in written]
             for shown in written:
-                writer = tensorboard.MetricsWriter(workdir / "tensorboard")
                 tag = f"{newest.stem}{shown.suffix}/median_episode"
                 writer.write_video(summary["env_frames"], tag, shown.gif)
             evaluation_files.write(summary, result, newest)

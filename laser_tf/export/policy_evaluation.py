@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from laser_tf import errors, types
-from laser_tf.environments import factory, user_modules
+from laser_tf.environments import environment_config, factory, user_modules
 from laser_tf.evaluation import episode_runner, episode_video, run_evaluation
 from laser_tf.export import exported
 from laser_tf.monitoring import progress
@@ -52,19 +52,9 @@ def evaluate(
       EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
     about = exported.read_description(folder)
-    run_config.check_nesting(about["config"])
-    # The other sections may be those of another version, since their agent is not created.
-    values = {"environment": about["config"].get("environment", {})}
-    source, given = folder / exported.DESCRIPTION, environment_changes or {}
-    if not trust_config:
-        user_modules.check_trusted(source, run_config.user_code_of(values), given.values())
-    suite = values["environment"].get("suite")
-    section_class = config_choices.chosen_class("environment", suite)
-    trained_on = run_config.parse_section("environment", section_class, values)
-    config, changes = run_evaluation.change_environment(trained_on, values["environment"], given)
-    if not trust_config:
-        named = config.user_code() if "task" in given else ()
-        user_modules.check_trusted(source, trained_on.user_code(), named)
+    trained_on, config, changes = _read_environments(
+        folder / exported.DESCRIPTION, about["config"], environment_changes or {}, trust_config
+    )
     functions = exported.load_functions(folder)
     start, num_tasks = time.monotonic(), len(config.tasks)
     num_envs = episode_runner.environments_per_task(episodes, num_tasks)
@@ -97,6 +87,36 @@ def evaluate(
         written = episode_video.write_medians(videos, stem, config, seed, finished, actions)
         summary["videos"] = [str(video.path) for video in written]
     return summary
+
+
+def _read_environments(
+    source: pathlib.Path, values: Mapping[str, Any], given: Mapping[str, Any], trust_config: bool
+) -> tuple[
+    environment_config.EnvironmentConfig, environment_config.EnvironmentConfig, dict[str, Any]
+]:
+    """Returns the environments of the training, those of the evaluation, and what differs.
+
+    For the errors see `evaluate`.
+
+    Args:
+      source: File with the configuration.
+      values: Configuration of the training.
+      given: Values of the environments to change.
+      trust_config: See `evaluate`.
+    """
+    run_config.check_nesting(values)
+    # The other sections may be those of another version, since their agent is not created.
+    values = {"environment": values.get("environment", {})}
+    if not trust_config:
+        user_modules.check_trusted(source, run_config.user_code_of(values), given.values())
+    suite = values["environment"].get("suite")
+    section_class = config_choices.chosen_class("environment", suite)
+    trained_on = run_config.parse_section("environment", section_class, values)
+    config, changes = run_evaluation.change_environment(trained_on, values["environment"], given)
+    if not trust_config:
+        named = config.user_code() if "task" in given else ()
+        user_modules.check_trusted(source, trained_on.user_code(), named)
+    return trained_on, config, changes
 
 
 class _Policy:

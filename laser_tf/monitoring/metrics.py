@@ -86,10 +86,7 @@ FAULT_COUNTERS = frozenset(
         "learner/non_finite_updates",
         "replay/lost_unrolls",
         "replay/duplicated_unrolls",
-        "environment/non_finite_rewards",
-        "environment/non_finite_discounts",
-        "environment/non_finite_observations",
-        "environment/restarted_environments",
+        *(name for name in DESCRIPTIONS if name.startswith("environment/")),
     }
 )
 
