@@ -1,11 +1,12 @@
 """Finds code of users by its path "module:name", in installed modules or in the current folder."""
 
 import importlib
+import inspect
 import operator
 import pathlib
 import re
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, get_origin
 
 from laser_tf import config_values, errors
 
@@ -88,3 +89,30 @@ def load_class(key: str, path: str, base: type) -> Any:
             f"{', '.join(sorted(missing))}."
         )
     return found
+
+
+def check_decorated(key: str, path: str, config_class: type, base: type) -> None:
+    """Raises ConfigError if a class with fields is no dataclass, because its keys would be lost.
+
+    Args:
+      key: Key of the configuration that has the path, for messages.
+      path: Path of the class of the user.
+      config_class: Class with keys of the configuration.
+      base: Base class of the configuration, which is a dataclass.
+    """
+    for part in config_class.__mro__:
+        if "__dataclass_fields__" in vars(part) or not issubclass(part, base):
+            continue
+        for name, annotation in inspect.get_annotations(part).items():
+            if not _is_class_variable(annotation):
+                raise errors.ConfigError(
+                    f"{key} must have a dataclass for its keys, got {path!r}: {part.__name__} "
+                    f"defines {name}. Decorate {part.__name__} with "
+                    "@dataclasses.dataclass(frozen=True, kw_only=True)."
+                )
+
+
+def _is_class_variable(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return "ClassVar" in annotation
+    return annotation is ClassVar or get_origin(annotation) is ClassVar

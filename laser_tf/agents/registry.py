@@ -58,4 +58,5 @@ def _load_custom(path: str) -> "type[base.Agent]":
             f"name must be an agent whose config_class derives from AgentConfig, got {path!r} with "
             f"{config!r}. See docs/extending.md."
         )
+    user_code.check_decorated("name", path, config, agent_config.AgentConfig)
     return agent_class

@@ -56,6 +56,12 @@ class TextConfig(agent_config.AgentConfig):
 class Text(Base):
     config_class = TextConfig
 
+class PlainConfig(agent_config.AgentConfig):
+    cost: float = 0.5
+
+class Undecorated(Base):
+    config_class = PlainConfig
+
 class TwoParameters(tf.Module):
     def __init__(self, channel_multiplier, dtype): ...
     def __call__(self, images): return images
@@ -140,6 +146,7 @@ class WrongComponentsTest(parameterized.TestCase):
         ("agent.name", "wrong_code:NoLoss", "loss"),
         ("agent.name", "wrong_code:WrongConfig", "config_class"),
         ("agent.name", "wrong_code:Text", "cost", "annotations"),
+        ("agent.name", "wrong_code:Undecorated", "cost", "PlainConfig", "@dataclasses.dataclass"),
         ("replay.scheme", "wrong_code:Base", "laser_tf.replay.schemes.base.ReplayScheme"),
         ("replay.scheme", "no_such_module:Scheme", "no_such_module"),
         ("agent.torso", "no_such_module:Torso", "no_such_module"),
