@@ -63,7 +63,7 @@ def check_name(what: str, name: str, known: Collection[str], example: str = "") 
         hint = f"did you mean {' or '.join(close)}?"
     else:
         hint = f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
-    raise errors.ConfigError(f"there is no {what} {name!r}: {hint}")
+    raise errors.ConfigError(f"{what} must be a known name, got {name!r}: {hint}")
 
 
 def of_gymnasium_id(name: str, ids: str, known: Collection[str]) -> str:

@@ -18,6 +18,9 @@ def make(): ...
 
 class NoMaker(python_config.WorkerConfig): ...
 
+class NoTasks(python_config.WorkerConfig):
+    def maker(self, task, rendering): ...
+
 class Undecorated(python_config.WorkerConfig):
     slip: float = 0.0
 
@@ -74,6 +77,7 @@ class WrongSuiteTest(parameterized.TestCase):
         ("my_wrong:NoMakr", "NoMaker"),
         ("my_wrong:make", "EnvironmentConfig", "function"),
         ("my_wrong:NoMaker", "maker"),
+        ("my_wrong:NoTasks", "known_tasks", "check_task", "'short'"),
         ("my_wrong:Undecorated", "slip", "@dataclasses.dataclass"),
     )
     def test_wrong_suite_is_rejected(self, suite, *named):
