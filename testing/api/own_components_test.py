@@ -24,6 +24,7 @@ WRONG = """
 from laser_tf.agents import agent_config, base
 from laser_tf.replay.schemes import base as schemes
 from laser_tf.networks import torsos
+from my_a2c import A2C
 import dataclasses, tensorflow as tf
 
 class Plain:
@@ -62,12 +63,21 @@ class PlainConfig(agent_config.AgentConfig):
 class Undecorated(Base):
     config_class = PlainConfig
 
+class OtherParameters(Base):
+    def __init__(self, config): ...
+
+class TupleLoss(A2C):
+    def loss(self, unroll): return tuple(super().loss(unroll))
+
 class TwoParameters(tf.Module):
     def __init__(self, channel_multiplier, dtype): ...
     def __call__(self, images): return images
 
 class NotCallable(tf.Module):
     def __init__(self, channel_multiplier, center, dtype): ...
+
+class NoFeatures(torsos.Torso):
+    pass
 
 class Images(NotCallable):
     def __call__(self, images): return tf.cast(images, tf.float32)
@@ -135,6 +145,7 @@ class DocumentedComponentsTest(absltest.TestCase):
 class WrongComponentsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
+        self.enter_context(documented_code.importable())
         self.enter_context(documented_code.importable({"wrong_code": WRONG}))
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
@@ -147,10 +158,13 @@ class WrongComponentsTest(parameterized.TestCase):
         ("agent.name", "wrong_code:WrongConfig", "config_class"),
         ("agent.name", "wrong_code:Text", "cost", "annotations"),
         ("agent.name", "wrong_code:Undecorated", "cost", "PlainConfig", "@dataclasses.dataclass"),
+        ("agent.name", "wrong_code:OtherParameters", "__init__(self, config, context)"),
         ("replay.scheme", "wrong_code:Base", "laser_tf.replay.schemes.base.ReplayScheme"),
         ("replay.scheme", "no_such_module:Scheme", "no_such_module"),
         ("agent.torso", "no_such_module:Torso", "no_such_module"),
         ("agent.torso", "wrong_code:Plain", "Module"),
+        ("agent.torso", "wrong_code.py:Images", "'wrong_code'"),
+        ("agent.torso", "wrong_code:NoFeatures", "laser_tf.networks.torsos.Torso", "_features"),
         ("agent.torso", "wrong_code:TwoParameters", "center"),
         ("agent.torso", "wrong_code:NotCallable", "__call__"),
         ("agent.torso", "wrong_code:Images", "[2, 10, 5, 1]"),
@@ -159,6 +173,16 @@ class WrongComponentsTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, key.partition(".")[0], *named):
             laser_tf.train(_config({key: path}), self._workdir)
         self.assertFalse(self._workdir.exists())
+
+    def test_loss_of_another_type_is_rejected(self):
+        config = _config({"agent.name": "wrong_code:TupleLoss", "replay.scheme": "online"})
+        with messages.raises(errors.ConfigError, "agent.name", "wrong_code:TupleLoss", "tuple"):
+            laser_tf.train(config, self._workdir)
+        self.assertFalse(self._workdir.exists())
+
+    def test_unknown_key_names_the_config_class(self):
+        with messages.raises(errors.ConfigError, "value_const", "value_cost", "my_a2c.A2CConfig"):
+            _config({"agent.name": "my_a2c:A2C", "agent.value_const": 1.0})
 
     @parameterized.parameters(
         ("agent.name", "wrong_code:Buggy"), ("agent.torso", "wrong_code:BuggyTorso")
