@@ -25,7 +25,7 @@ from laser_tf.agents import agent_config, base
 from laser_tf.replay.schemes import base as schemes
 from laser_tf.networks import torsos
 from my_a2c import A2C
-import dataclasses, tensorflow as tf
+import dataclasses, types, tensorflow as tf
 
 class Plain:
     pass
@@ -68,6 +68,13 @@ class OtherParameters(Base):
 
 class TupleLoss(A2C):
     def loss(self, unroll): return tuple(super().loss(unroll))
+
+class Keyless(A2C):
+    config_class = agent_config.AgentConfig
+
+    def __init__(self, config, context):
+        values = dataclasses.asdict(config) | {"value_cost": 0.5, "entropy_cost": 0.01}
+        super().__init__(types.SimpleNamespace(**values), context)
 
 class TwoParameters(tf.Module):
     def __init__(self, channel_multiplier, dtype): ...
@@ -179,6 +186,12 @@ class WrongComponentsTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, "agent.name", "wrong_code:TupleLoss", "tuple"):
             laser_tf.train(config, self._workdir)
         self.assertFalse(self._workdir.exists())
+
+    def test_agent_without_key_of_its_entropy_cost_resumes(self):
+        config = _config({"agent.name": "wrong_code:Keyless", "replay.scheme": "online"})
+        stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
+        laser_tf.train(config, self._workdir, callbacks=[stop], progress=False)
+        self.assertTrue(laser_tf.train(config, self._workdir, progress=False).finished)
 
     def test_unknown_key_names_the_config_class(self):
         with messages.raises(errors.ConfigError, "value_const", "value_cost", "my_a2c.A2CConfig"):
