@@ -12,6 +12,7 @@ from laser_tf import errors
 # Range of normal float32 numbers: TensorFlow overflows to infinity above it and rounds to 0 below.
 MAX_FLOAT32, MIN_FLOAT32 = 3.4028234663852886e38, 1.1754943508222875e-38
 MAX_INT64 = 2**63 - 1  # of counters in TensorFlow and Reverb
+# Types of which a field may have several, with their descriptions.
 _DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of names to values"}
 
 
@@ -28,12 +29,28 @@ def check_types(config: Any) -> None:
                 f"{field.name} must have a type as annotation, got the text {field.type!r}. Remove "
                 "from __future__ import annotations."
             )
+        if not _is_supported(field.type):
+            raise errors.ConfigError(
+                f"{field.name} must have a type that a configuration supports, got {field.type}. "
+                "Use bool, int, float, str, tuple[TYPE, ...], Mapping[str, Any] or e.g. bool | str."
+            )
         if field.type is int and type(value) is float and value.is_integer():
             value = int(value)
         elif isinstance(value, list) and typing.get_origin(field.type) is tuple:
             value = tuple(value)
         object.__setattr__(config, field.name, value)
         _check_type(field.name, value, field.type)
+
+
+def _is_supported(expected: Any) -> bool:
+    """Returns whether `_check_type` can check values of an annotated type."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is tuple:
+        return arguments[1:] == (...,) and arguments[0] in (bool, int, float, str)
+    parts = arguments if origin is types.UnionType else (expected,)
+    return expected in (int, float) or all(
+        (typing.get_origin(part) or part) in _DESCRIPTIONS for part in parts
+    )
 
 
 def _check_type(name: str, value: Any, expected: Any) -> None:

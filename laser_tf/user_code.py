@@ -1,11 +1,12 @@
 """Finds code of users by its path "module:name", in installed modules or in the current folder."""
 
 import importlib
+import inspect
 import operator
 import pathlib
 import re
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, get_origin
 
 from laser_tf import config_values, errors
 
@@ -30,6 +31,10 @@ def load_module(name: str) -> ModuleType:
             raise errors.ConfigError(
                 f"{name} needs the package {error.name!r}, which is not installed"
             ) from error
+        if name.endswith(".py"):
+            raise errors.ConfigError(
+                f"there is no module {name!r}: use {name.removesuffix('.py')!r}, without .py"
+            ) from None
         raise errors.ConfigError(
             f"there is no module {name!r}: install it, or start the command in its folder (this is "
             f"{pathlib.Path.cwd()})"
@@ -82,9 +87,58 @@ def load_class(key: str, path: str, base: type) -> Any:
             f"{key} must name a subclass of {required}, got {path!r}, a {kind}. Derive the class "
             "from it."
         )
-    if missing := getattr(found, "__abstractmethods__", ()):
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        owner = next(part for part in reversed(found.__mro__) if missing[0] in vars(part))
         raise errors.ConfigError(
-            f"{key} must name a class with all methods of {required}, got {path!r}. Define "
-            f"{', '.join(sorted(missing))}."
+            f"{key} must name a class with all methods of {owner.__module__}.{owner.__name__}, got "
+            f"{path!r}. Define {', '.join(missing)}."
         )
     return found
+
+
+def check_parameters(
+    key: str, path: str, form: str, function: Any, *positional: Any, **keywords: Any
+) -> None:
+    """Raises ConfigError unless a function of the user can be called with some parameters.
+
+    Args:
+      key: Key of the configuration that has the path, for messages.
+      path: Path of the class of the user.
+      form: Required signatures, for messages.
+      function: The function, e.g. `__init__`.
+      *positional: Positional arguments.
+      **keywords: Keyword arguments.
+    """
+    try:
+        inspect.signature(function).bind(*positional, **keywords)
+    except TypeError as error:
+        raise errors.ConfigError(
+            f"{key} must have {form}, got {path!r}: {error}. Change its signature."
+        ) from None
+
+
+def check_decorated(key: str, path: str, config_class: type, base: type) -> None:
+    """Raises ConfigError if a class with fields is no dataclass, because its keys would be lost.
+
+    Args:
+      key: Key of the configuration that has the path, for messages.
+      path: Path of the class of the user.
+      config_class: Class with keys of the configuration.
+      base: Base class of the configuration, which is a dataclass.
+    """
+    for part in config_class.__mro__:
+        if "__dataclass_fields__" in vars(part) or not issubclass(part, base):
+            continue
+        for name, annotation in inspect.get_annotations(part).items():
+            if not _is_class_variable(annotation):
+                raise errors.ConfigError(
+                    f"{key} must have a dataclass for its keys, got {path!r}: {part.__name__} "
+                    f"defines {name}. Decorate {part.__name__} with "
+                    "@dataclasses.dataclass(frozen=True, kw_only=True)."
+                )
+
+
+def _is_class_variable(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return "ClassVar" in annotation
+    return annotation is ClassVar or get_origin(annotation) is ClassVar

@@ -2,6 +2,7 @@
 
     python -m launch.check_environment --suite=gymnasium --task=CartPole-v1
     python -m launch.check_environment --suite=dm_env --task=my_module:make --arguments="size=5"
+    python -m launch.check_environment --suite=my_module:MySuite --task=short --environment=slip=0.1
 
 Random actions step the environment. The command prints what an agent sees, and exits with code 1 if
 it finds a fault. TensorFlow is not loaded.
@@ -19,10 +20,12 @@ import tree
 from absl import flags
 from rich import console
 
-from laser_tf import errors, observations
+from laser_tf import config_values, errors, observations
 from laser_tf.environments import environment_check, environment_config, suites
 from laser_tf.networks import trunk_config
 from launch import command_line
+
+_MAX_TASKS = 3  # in a message
 
 _SUITE = flags.DEFINE_string(
     "suite", "gymnasium", "gymnasium, dm_env, atari, ... or my_module:MySuite"
@@ -43,12 +46,19 @@ _KEYS = (
     flags.DEFINE_integer("text_length", None, "words of the longest text"),
     flags.DEFINE_float("reply_seconds", None, "that a step may take"),
 )
+_ENVIRONMENT = flags.DEFINE_multi_string(
+    "environment", [], "KEY=VALUE, another key of the suite; may be given several times"
+)
 
 
 def main() -> None:
     """Checks the environment and prints the report."""
     if not _TASK.value:
-        raise command_line.UsageError("--task is missing: use e.g. --task=CartPole-v1")
+        suite = suites.config_class(_SUITE.value)
+        tasks = list(suite.known_tasks)[:_MAX_TASKS] or [suite.example_task or "CartPole-v1"]
+        raise command_line.UsageError(
+            f"--task must be given for --suite={_SUITE.value}. Use e.g. --task={' or '.join(tasks)}"
+        )
     if _STEPS.value < 1:
         raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
     if not _SECONDS.value > 0:
@@ -81,11 +91,19 @@ def _add_torso_warnings(report: environment_check.CheckReport) -> None:
 
 def _configuration() -> environment_config.EnvironmentConfig:
     config_class = suites.config_class(_SUITE.value)
-    known = [field.name for field in dataclasses.fields(config_class)]
+    known = {field.name: field.type for field in dataclasses.fields(config_class)}
     values = {flag.name: flag.value for flag in _KEYS if flag.value is not None}
     for name in values:
         if name not in known:
             raise command_line.UsageError(f"--{name} is given, but {_SUITE.value} has no such key")
+    others = known.keys() - {"suite", "task", *values}  # Those without another flag.
+    for name, text in command_line.key_values(_ENVIRONMENT, "KEY=VALUE").items():
+        if name not in others:
+            raise command_line.UsageError(
+                f"--environment must have another key of {_SUITE.value}, got {name}. Use one of "
+                f"{', '.join(sorted(others))}."
+            )
+        values[name] = config_values.parse_text(text, known[name])
     return config_class(suite=_SUITE.value, task=_TASK.value, **values)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.agents import agent_config
 from laser_tf.distributions import base as distributions_base
 from laser_tf.distributions import categorical
@@ -52,7 +52,11 @@ class Agent(tf.Module, abc.ABC):
           spec: Environment spec; images have stacked frames.
           steps: T of an unroll.
           parts: S of `Unroll.stored_states`; 0 if batch entries are not sequences.
+
+        Raises:
+          ConfigError: If `loss` returns another type.
         """
+        returned: list[Any] = []
 
         def trace() -> None:
             blank = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1,)))
@@ -62,21 +66,26 @@ class Agent(tf.Module, abc.ABC):
             def repeated(nest: Any, times: int) -> Any:
                 return tf.nest.map_structure(lambda leaf: tf.stack([leaf] * times), nest)
 
-            self.loss(
-                types.Unroll(
-                    repeated(blank, steps + 1),
-                    repeated(agent_output, steps + 1),
-                    state,
-                    task=tf.zeros([1], tf.int32),
-                    is_online=tf.ones([1], tf.bool),
-                    is_own=tf.ones([1], tf.bool),
-                    importance_weight=tf.ones([1]),
-                    stored_states=repeated(state, parts + 1) if parts else (),
-                )
+            unroll = types.Unroll(
+                repeated(blank, steps + 1),
+                repeated(agent_output, steps + 1),
+                state,
+                task=tf.zeros([1], tf.int32),
+                is_online=tf.ones([1], tf.bool),
+                is_own=tf.ones([1], tf.bool),
+                importance_weight=tf.ones([1]),
+                stored_states=repeated(state, parts + 1) if parts else (),
             )
+            returned.append(self.loss(unroll))
 
         strategy = tf.distribute.get_strategy()
         tf.function(lambda: strategy.run(trace), autograph=False).get_concrete_function()
+        if not isinstance(returned[-1], types.LossOutput):
+            raise errors.ConfigError(
+                "agent.name must be an agent whose loss returns types.LossOutput, got "
+                f"{type(self).__module__}:{type(self).__name__}, whose loss returns "
+                f"{type(returned[-1]).__name__}. Return LossOutput(loss, metrics, priorities)."
+            )
 
     @property
     @abc.abstractmethod

@@ -39,7 +39,13 @@ def config_class(name: str) -> "type[agent_config.AgentConfig]":
 def make(config: "agent_config.AgentConfig", context: "base.AgentContext") -> "base.Agent":
     """Creates an agent; raises ValueError if the configuration does not fit the environment."""
     if user_code.is_path(config.name):
-        return _load_custom(config.name)(config, context)
+        agent_class: Any = _load_custom(config.name)
+        # The signature of a class of `tf.Module` would be that of its metaclass.
+        user_code.check_parameters(
+            "agent.name", config.name, "__init__(self, config, context)",
+            agent_class.__init__, None, config, context,
+        )  # fmt: skip
+        return agent_class(config, context)
     return _load(_AGENTS[config.name][1])(config, context)
 
 
@@ -58,4 +64,5 @@ def _load_custom(path: str) -> "type[base.Agent]":
             f"name must be an agent whose config_class derives from AgentConfig, got {path!r} with "
             f"{config!r}. See docs/extending.md."
         )
+    user_code.check_decorated("name", path, config, agent_config.AgentConfig)
     return agent_class

@@ -37,7 +37,11 @@ class EnvironmentConfig(abc.ABC):
         try:
             tasks = self.tasks
         except errors.ConfigError as error:
-            raise errors.ConfigError(f"task is {self.task!r}: {error}") from None
+            if repr(self.task) in str(error):
+                raise
+            raise errors.ConfigError(
+                f"task must name tasks of {self.suite}, got {self.task!r}: {error}"
+            ) from None
         if len(set(tasks)) < len(tasks):
             raise errors.ConfigError(f"task must name each task once, got {self.task!r}.")
         # The suite's own names, so that a run resumes by any name of its task.
@@ -67,6 +71,11 @@ class EnvironmentConfig(abc.ABC):
 
     def check_task(self, task: str) -> str:
         """Returns the suite's own name of a task; ValueError for an unknown one."""
+        if not self.known_tasks:
+            raise errors.ConfigError(
+                f"task must be known to {self.suite}, got {task!r}. Set known_tasks of the suite's "
+                "class, or override its check_task."
+            )
         what = f"task of {self.suite}"
         return suites.check_name(what, task, self.known_tasks, self.example_task)
 

@@ -39,7 +39,9 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
         from laser_tf.environments import environment_config  # It imports this module.
 
         base: Any = environment_config.EnvironmentConfig  # mypy: it is abstract.
-        return user_code.load_class("suite", suite, base)
+        found = user_code.load_class("suite", suite, base)
+        user_code.check_decorated("suite", suite, found, base)
+        return found
     check_name("suite", suite, SUITES)
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)
@@ -61,7 +63,7 @@ def check_name(what: str, name: str, known: Collection[str], example: str = "") 
         hint = f"did you mean {' or '.join(close)}?"
     else:
         hint = f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
-    raise errors.ConfigError(f"there is no {what} {name!r}: {hint}")
+    raise errors.ConfigError(f"{what} must be a known name, got {name!r}: {hint}")
 
 
 def of_gymnasium_id(name: str, ids: str, known: Collection[str]) -> str:

@@ -38,6 +38,8 @@ class ObservationEncoder(tf.Module):
         self._encoders = []  # One entry per leaf: the image or text encoder, None for vectors.
         self._image_normalisers = []  # One entry per leaf: None if the leaf is not normalised.
         vector_size = 0
+        if not any(map(observations.is_image, self._specs)):
+            torso_factory.check_unused(config.torso)
         for path, spec in tree.flatten_with_path(observation):
             is_image = observations.is_image(spec)
             self._image_normalisers.append(

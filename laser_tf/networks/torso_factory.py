@@ -1,6 +1,7 @@
 """Creates torsos by name: those of this package, and those of users by path."""
 
-import inspect
+import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ from dm_env import specs
 
 from laser_tf import errors, user_code
 from laser_tf.networks import torsos, trunk_config
+
+_SIGNATURES = "__init__(self, channel_multiplier, center, dtype) and __call__(self, images)"
 
 
 def make(
@@ -30,12 +33,14 @@ def make(
     if not user_code.is_path(name):
         trunk_config.check_image(name, image.shape)
         return torsos.TORSOS[name](channel_multiplier, center, dtype)
-    torso_class = user_code.load_class("agent.torso", name, tf.Module)
+    torso_class = _load_class(name)
     arguments = {"channel_multiplier": channel_multiplier, "center": center, "dtype": dtype}
     # The signature of a class of `tf.Module` would be that of its metaclass.
-    _check_parameters(name, torso_class.__init__, None, **arguments)
+    user_code.check_parameters(
+        "agent.torso", name, _SIGNATURES, torso_class.__init__, None, **arguments
+    )
     torso = torso_class(**arguments)
-    _check_parameters(name, torso, None)
+    user_code.check_parameters("agent.torso", name, _SIGNATURES, torso, None)
     features: Any = torso(tf.zeros([2, *image.shape], image.dtype))
     shape: Any = getattr(features, "shape", ())
     found = getattr(features, "dtype", None)
@@ -47,11 +52,17 @@ def make(
     return torso
 
 
-def _check_parameters(name: str, function: Any, *positional: Any, **keywords: Any) -> None:
-    try:
-        inspect.signature(function).bind(*positional, **keywords)
-    except TypeError as error:
-        raise errors.ConfigError(
-            "agent.torso must have __init__(self, channel_multiplier, center, dtype) and "
-            f"__call__(self, images), got {name!r}: {error}. Change its signature."
-        ) from None
+@functools.cache  # Several networks of a process have the same torso.
+def check_unused(name: str) -> None:
+    """Logs a warning for a torso "module:Class" if observations have no images.
+
+    Raises:
+      ConfigError: If the class is missing or of another kind.
+    """
+    if user_code.is_path(name):
+        _load_class(name)
+        logging.warning("agent.torso=%s is unused, because observations have no images", name)
+
+
+def _load_class(name: str) -> Any:
+    return user_code.load_class("agent.torso", name, tf.Module)

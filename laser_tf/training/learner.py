@@ -66,8 +66,7 @@ class Learner(tf.Module):
         self._config = config
         self._total_agent_steps = total_agent_steps
         self._member_index = member_index
-        self._variables = agent.trainable_variables
-        self.optimizer = optimizers.make(config, self._variables)
+        self.optimizer = optimizers.make(config, agent.trainable_variables)
         self._non_finite_in_a_row = 0
         self._strategy = strategy
         if strategy:
@@ -175,9 +174,9 @@ class Learner(tf.Module):
         self.agent.observe(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        gradients, loss, metrics = joint_batch.all_reduce_sum(
-            (tape.gradient(output.loss, self._variables), output.loss, output.metrics)
-        )
+        # An attribute with these variables would be restored by position, see `optimizers.RMSProp`.
+        local = tape.gradient(output.loss, self.agent.trainable_variables)
+        gradients, loss, metrics = joint_batch.all_reduce_sum((local, output.loss, output.metrics))
         norm = tf.linalg.global_norm(gradients)
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)
         if self._config.gradient_clip:

@@ -18,15 +18,24 @@ from laser_tf.workdir import atomic, checkpoint_rotation, run_directory
 
 MAX_CHECKPOINTS = 3
 _UNFINISHED = "unfinished"  # directory of a checkpoint that is being written
+_LEARNER, _AGENT = "learner", "agent"  # attributes in a checkpoint
+
+
+class VariablesDifferError(run_directory.WorkdirError):
+    """The agent has other variables than its checkpoint, e.g. because its class has changed."""
 
 
 class LearnerCheckpoints:
-    """Checkpoints of a `tf.Module`, numbered by learner updates."""
+    """Checkpoints of a `tf.Module`, numbered by learner updates.
+
+    The names of the variables below its attribute `agent`, if it has one, are compared with those
+    in a checkpoint.
+    """
 
     def __init__(self, directory: pathlib.Path, module: tf.Module):
         self._directory = directory
         self._module = module
-        self._checkpoint = tf.train.Checkpoint(learner=module)
+        self._checkpoint = tf.train.Checkpoint(**{_LEARNER: module})
 
     def save(self, number: int) -> pathlib.Path:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
@@ -90,11 +99,9 @@ class LearnerCheckpoints:
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
+          VariablesDifferError: See `check_variables`.
         """
-        # A checkpoint without its index, e.g. if the file was deleted, is damaged.
-        numbers = self._numbers_of(r"(index|data-\d+-of-\d+)")
-        paths = [self._directory / f"checkpoint-{number}" for number in reversed(numbers)]
-        restored = checkpoint_rotation.load_first_usable(paths, self._read)
+        restored = checkpoint_rotation.load_first_usable(self._paths(), self._read)
         if restored is None and self.numbers():
             raise run_directory.WorkdirError(
                 f"all checkpoints in {self._directory} are damaged. Restore them from a backup, or "
@@ -102,7 +109,37 @@ class LearnerCheckpoints:
             )
         return restored
 
+    def _paths(self) -> list[pathlib.Path]:
+        """Returns the paths of all checkpoints, the newest first, without suffixes."""
+        # A checkpoint without its index, e.g. if the file was deleted, is damaged.
+        numbers = self._numbers_of(r"(index|data-\d+-of-\d+)")
+        return [self._directory / f"checkpoint-{number}" for number in reversed(numbers)]
+
+    def check_variables(self) -> None:
+        """Compares the agent's variables with those in the newest readable checkpoint, if any.
+
+        Raises:
+          VariablesDifferError: If a variable has another name, shape or dtype.
+        """
+        checkpoint_rotation.load_first_usable(self._paths(), self._check_variables)
+
+    def _check_variables(self, path: pathlib.Path) -> None:
+        agent = getattr(self._module, _AGENT, None)
+        try:
+            with _plain_name(self._directory) as plain:
+                saved = named_variables.saved(f"{plain}/{path.name}", _LEARNER, _AGENT)
+        except Exception as error:  # TensorFlow raises almost any exception for damage.
+            raise checkpoint_rotation.DamagedError(_describe(error)) from None
+        here = dict(named_variables.walk(agent, _AGENT, {})) if agent is not None else {}
+        if differing := named_variables.differences(saved, here):
+            raise VariablesDifferError(
+                f"the agent must have the variables of {path}, got others: {differing[0]}. If "
+                "agent.name or agent.torso is module:Class, its class has changed: restore the "
+                "earlier code, or start again with another --workdir."
+            )
+
     def _read(self, path: pathlib.Path) -> int:
+        self._check_variables(path)
         try:
             with _plain_name(self._directory) as plain:
                 status = self._checkpoint.read(f"{plain}/{path.name}")
@@ -149,13 +186,16 @@ def restore_learner(
 
     Raises:
       WorkdirError: If there is no checkpoint, or all are damaged; see `best_weights.assign`, too.
+      VariablesDifferError: If the agent has other variables than the checkpoint.
     """
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     restored = assembly.build_learner(config, spec, dtype, jit=False)
+    checkpoints = LearnerCheckpoints(workdir / run_directory.LEARNER_CHECKPOINTS, restored)
     if best:
+        checkpoints.check_variables()  # The best weights have no names.
         best_weights.assign(workdir, config.environment.action_repeat, restored)
         return restored
-    if LearnerCheckpoints(workdir / run_directory.LEARNER_CHECKPOINTS, restored).restore() is None:
+    if checkpoints.restore() is None:
         raise run_directory.WorkdirError(
             f"{workdir} holds no checkpoint: train first, or restore them from a backup"
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from laser_tf import array_function, errors
 from laser_tf.agents import base
@@ -28,8 +29,47 @@ def walk(
         yield from walk(child, f"{path}/{name}", seen)
 
 
+def saved(checkpoint: str, *attributes: str) -> dict[str, tf.TensorSpec]:
+    """Returns the variables of a checkpoint below an object, as `walk` names them.
+
+    Args:
+      checkpoint: Common path of the checkpoint's files without their suffixes.
+      *attributes: Path of the object from the `tf.train.Checkpoint`. Names start with the last one.
+
+    Raises:
+      Exception: Almost any exception of TensorFlow, if the checkpoint is damaged.
+    """
+    reader = tf.train.load_checkpoint(checkpoint)
+    shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    graph = trackable_object_graph_pb2.TrackableObjectGraph()
+    graph.ParseFromString(reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH"))
+    found: dict[str, tf.TensorSpec] = {}
+    seen = set()
+
+    def visit(index: int, path: str) -> None:
+        if index in seen or path.endswith("/_state_var"):  # of a random generator
+            return
+        seen.add(index)
+        keys = {tensor.name: tensor.checkpoint_key for tensor in graph.nodes[index].attributes}
+        if key := keys.get("VARIABLE_VALUE"):
+            found[path] = tf.TensorSpec(shapes[key], dtypes[key])
+            return
+        for child in sorted(graph.nodes[index].children, key=lambda child: child.local_name):
+            visit(child.node_id, f"{path}/{child.local_name}")
+
+    index = 0
+    for name in attributes:
+        children = {child.local_name: child.node_id for child in graph.nodes[index].children}
+        if name not in children:
+            return {}
+        index = children[name]
+    visit(index, attributes[-1])
+    return found
+
+
 def differences(
-    there: Mapping[str, np.ndarray | tf.Variable], here: Mapping[str, np.ndarray | tf.Variable]
+    there: Mapping[str, np.ndarray | tf.Variable | tf.TensorSpec],
+    here: Mapping[str, np.ndarray | tf.Variable],
 ) -> list[str]:
     """Describes each difference in name, shape or dtype between two sets of variables."""
     found = []
@@ -41,7 +81,7 @@ def differences(
     return found
 
 
-def _describe(value: np.ndarray | tf.Variable) -> str:
+def _describe(value: np.ndarray | tf.Variable | tf.TensorSpec) -> str:
     return f"{np.dtype(getattr(value.dtype, 'as_numpy_dtype', value.dtype))}{list(value.shape)}"
 
 

@@ -30,7 +30,9 @@ class RMSProp(tf.Module):
         super().__init__()
         # A variable, since population-based training changes it during the run.
         self.epsilon = tf.Variable(epsilon, trainable=False, dtype=tf.float32)
-        self._variables = tuple(variables)
+        # A function, since checkpoints would restore variables of an attribute by their position.
+        # Names are compared instead, see `learner_checkpoints`.
+        self._variables = lambda: variables
         self._mean_squares = [tf.Variable(tf.ones_like(v), trainable=False) for v in variables]
         self._momenta = [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
         self._decay = decay
@@ -39,7 +41,7 @@ class RMSProp(tf.Module):
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Takes one step; `gradients` are in the order of the variables given at creation."""
         for variable, gradient, mean_square, momentum in zip(
-            self._variables, gradients, self._mean_squares, self._momenta, strict=True
+            self._variables(), gradients, self._mean_squares, self._momenta, strict=True
         ):
             tf.raw_ops.ResourceApplyRMSProp(
                 var=variable.handle,
@@ -74,18 +76,18 @@ class Adam(tf.Module):
         epsilon: float = 1e-3,
     ):
         super().__init__()
-        self._variables = tuple(variables)
+        self._variables = lambda: variables  # see `RMSProp`
         # The learner compiles its whole update; Keras would compile each variable's separately.
         self._adam = tf.keras.optimizers.Adam(
             beta_1=beta1, beta_2=beta2, epsilon=epsilon, jit_compile=False
         )
-        self._adam.build(self._variables)  # Checkpoints contain only variables that exist.
+        self._adam.build(variables)  # Checkpoints contain only variables that exist.
         self._slots = tuple(self._adam.variables)  # t, m and v: tf.Module does not find Keras's.
 
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
         """Takes one step; `gradients` are in the order of the variables given at creation."""
         self._adam.learning_rate.assign(learning_rate)
-        pairs = zip(gradients, self._variables, strict=True)
+        pairs = zip(gradients, self._variables(), strict=True)
         if joint_batch.num_replicas() == 1:
             self._adam.apply_gradients(pairs)
             return

@@ -242,7 +242,10 @@ def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str,
     if name == "replay":
         _check_scheme_keys(section, known)
     (choice, _), remark = config_choices.CHOICES.get(name, ("", None)), ""
-    if choice in section:  # The file may have the keys of another agent or suite.
+    if user_code.is_path(section.get(choice)):
+        owner = f"{section_class.__module__}.{section_class.__qualname__}"
+        remark = f" (the keys of {section[choice]} are the fields of {owner})"
+    elif choice in section:  # The file may have the keys of another agent or suite.
         remark = f" (where {choice} is {section[choice]!r}: use a file of configs/ made for it)"
     _check_names(f"{name} key", section, known, remark)
 

@@ -138,7 +138,8 @@ class Training:
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
         values = config_values.flatten(dataclasses.asdict(self._config))
-        known = self._learner.hyperparameter_variables
+        # An agent of a user may have an entropy cost that is no key.
+        known = self._learner.hyperparameter_variables.keys() & values.keys()
         return {key: values[key] for key in self._config.learner.tunable if key in known}
 
     def _record_overrides(self) -> dict[str, str]:

@@ -24,7 +24,8 @@ WRONG = """
 from laser_tf.agents import agent_config, base
 from laser_tf.replay.schemes import base as schemes
 from laser_tf.networks import torsos
-import dataclasses, tensorflow as tf
+from my_a2c import A2C
+import dataclasses, types, tensorflow as tf
 
 class Plain:
     pass
@@ -56,12 +57,34 @@ class TextConfig(agent_config.AgentConfig):
 class Text(Base):
     config_class = TextConfig
 
+class PlainConfig(agent_config.AgentConfig):
+    cost: float = 0.5
+
+class Undecorated(Base):
+    config_class = PlainConfig
+
+class OtherParameters(Base):
+    def __init__(self, config): ...
+
+class TupleLoss(A2C):
+    def loss(self, unroll): return tuple(super().loss(unroll))
+
+class Keyless(A2C):
+    config_class = agent_config.AgentConfig
+
+    def __init__(self, config, context):
+        values = dataclasses.asdict(config) | {"value_cost": 0.5, "entropy_cost": 0.01}
+        super().__init__(types.SimpleNamespace(**values), context)
+
 class TwoParameters(tf.Module):
     def __init__(self, channel_multiplier, dtype): ...
     def __call__(self, images): return images
 
 class NotCallable(tf.Module):
     def __init__(self, channel_multiplier, center, dtype): ...
+
+class NoFeatures(torsos.Torso):
+    pass
 
 class Images(NotCallable):
     def __call__(self, images): return tf.cast(images, tf.float32)
@@ -129,6 +152,7 @@ class DocumentedComponentsTest(absltest.TestCase):
 class WrongComponentsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
+        self.enter_context(documented_code.importable())
         self.enter_context(documented_code.importable({"wrong_code": WRONG}))
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
@@ -140,10 +164,14 @@ class WrongComponentsTest(parameterized.TestCase):
         ("agent.name", "wrong_code:NoLoss", "loss"),
         ("agent.name", "wrong_code:WrongConfig", "config_class"),
         ("agent.name", "wrong_code:Text", "cost", "annotations"),
+        ("agent.name", "wrong_code:Undecorated", "cost", "PlainConfig", "@dataclasses.dataclass"),
+        ("agent.name", "wrong_code:OtherParameters", "__init__(self, config, context)"),
         ("replay.scheme", "wrong_code:Base", "laser_tf.replay.schemes.base.ReplayScheme"),
         ("replay.scheme", "no_such_module:Scheme", "no_such_module"),
         ("agent.torso", "no_such_module:Torso", "no_such_module"),
         ("agent.torso", "wrong_code:Plain", "Module"),
+        ("agent.torso", "wrong_code.py:Images", "'wrong_code'"),
+        ("agent.torso", "wrong_code:NoFeatures", "laser_tf.networks.torsos.Torso", "_features"),
         ("agent.torso", "wrong_code:TwoParameters", "center"),
         ("agent.torso", "wrong_code:NotCallable", "__call__"),
         ("agent.torso", "wrong_code:Images", "[2, 10, 5, 1]"),
@@ -152,6 +180,22 @@ class WrongComponentsTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, key.partition(".")[0], *named):
             laser_tf.train(_config({key: path}), self._workdir)
         self.assertFalse(self._workdir.exists())
+
+    def test_loss_of_another_type_is_rejected(self):
+        config = _config({"agent.name": "wrong_code:TupleLoss", "replay.scheme": "online"})
+        with messages.raises(errors.ConfigError, "agent.name", "wrong_code:TupleLoss", "tuple"):
+            laser_tf.train(config, self._workdir)
+        self.assertFalse(self._workdir.exists())
+
+    def test_agent_without_key_of_its_entropy_cost_resumes(self):
+        config = _config({"agent.name": "wrong_code:Keyless", "replay.scheme": "online"})
+        stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
+        laser_tf.train(config, self._workdir, callbacks=[stop], progress=False)
+        self.assertTrue(laser_tf.train(config, self._workdir, progress=False).finished)
+
+    def test_unknown_key_names_the_config_class(self):
+        with messages.raises(errors.ConfigError, "value_const", "value_cost", "my_a2c.A2CConfig"):
+            _config({"agent.name": "my_a2c:A2C", "agent.value_const": 1.0})
 
     @parameterized.parameters(
         ("agent.name", "wrong_code:Buggy"), ("agent.torso", "wrong_code:BuggyTorso")

@@ -17,6 +17,14 @@ from laser_tf.environments import environment_config, python_config
 def make(): ...
 
 class NoMaker(python_config.WorkerConfig): ...
+
+class NoTasks(python_config.WorkerConfig):
+    def maker(self, task, rendering): ...
+
+class Undecorated(python_config.WorkerConfig):
+    slip: float = 0.0
+
+    def maker(self, task, rendering): ...
 """
 
 
@@ -69,6 +77,8 @@ class WrongSuiteTest(parameterized.TestCase):
         ("my_wrong:NoMakr", "NoMaker"),
         ("my_wrong:make", "EnvironmentConfig", "function"),
         ("my_wrong:NoMaker", "maker"),
+        ("my_wrong:NoTasks", "known_tasks", "check_task", "'short'"),
+        ("my_wrong:Undecorated", "slip", "@dataclasses.dataclass"),
     )
     def test_wrong_suite_is_rejected(self, suite, *named):
         with documented_code.importable({"my_wrong": WRONG}):

@@ -166,6 +166,15 @@ class CommandTest(parameterized.TestCase):
         (("--task=CartPole-v7",), ("CartPole-v7", "CartPole-v1")),
         (("--suite=gymnasum", "--task=CartPole-v1"), ("gymnasum", "gymnasium")),
         (("--suite=catch", "--task=catch", "--arguments=a=1"), ("--arguments", "catch")),
+        (("--suite=laser_tf.environments.catch:CatchConfig",), ("--task=catch",)),
+        (
+            ("--suite=catch", "--task=catch", "--environment=reward_offset=2000"),
+            ("reward_offset", 1000),
+        ),
+        (
+            ("--suite=catch", "--task=catch", "--environment=offset=1"),
+            ("--environment", "offset", "reward_offset"),
+        ),
         (("--task=CartPole-v1", "--seconds=nan"), ("--seconds", "nan")),
         (("--task=CartPole-v1", "--steps=0"), ("--steps", 0)),
     )

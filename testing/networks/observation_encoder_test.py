@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.networks import observation_encoder, trunk_config
 from testing import messages, numpy_reference
 
@@ -43,6 +43,16 @@ def _encoder(spec=SPEC, config=CONFIG, dtype="float32"):
 
 
 class ObservationEncoderTest(parameterized.TestCase):
+    def test_unused_torso_of_a_user_is_checked(self):
+        vector = specs.Array([3], np.float32)
+        config = dataclasses.replace(CONFIG, torso="laser_tf.networks.torsos:Torsoo")
+        with messages.raises(errors.ConfigError, "agent.torso", config.torso, "Torso"):
+            _encoder(vector, config)
+        config = dataclasses.replace(CONFIG, torso="laser_tf.networks.torsos:MLP")
+        with self.assertLogs(level="WARNING") as logs:
+            _encoder(vector, config)
+        messages.assert_names(logs.output[0], f"agent.torso={config.torso}")
+
     @parameterized.parameters(*trunk_config.TORSOS)
     def test_min_image_size_is_accepted_and_smaller_raises(self, torso):
         side = trunk_config.MIN_IMAGE_SIZES[torso]

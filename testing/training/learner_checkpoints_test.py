@@ -20,6 +20,63 @@ class _Module(tf.Module):
         self.value = tf.Variable(0.0)
 
 
+class _Agent(tf.Module):
+    """Agent with two variables [2], whose values are their positions, under given names."""
+
+    def __init__(self, *names: str):
+        super().__init__()
+        for position, name in enumerate(names):
+            setattr(self, name, tf.Variable([float(position)] * 2))
+        self.random = tf.random.Generator.from_seed(1)
+
+
+class _Learner(tf.Module):
+    """Learner that also finds the variables by their position, as earlier checkpoints did."""
+
+    def __init__(self, agent: tf.Module, by_position: bool = False):
+        super().__init__()
+        self.agent = agent
+        if by_position:
+            self._variables = agent.trainable_variables
+
+
+class ChangedAgentTest(parameterized.TestCase):
+    def setUp(self):
+        super().setUp()
+        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+
+    def _checkpoints(self, learner: tf.Module) -> learner_checkpoints.LearnerCheckpoints:
+        return learner_checkpoints.LearnerCheckpoints(self._folder, learner)
+
+    @parameterized.parameters(True, False)
+    def test_equal_names_restore_values_by_name(self, by_position):
+        self._checkpoints(_Learner(_Agent("first", "second"), by_position)).save(3)
+        agent = _Agent("second", "first")  # Created in another order.
+        self.assertEqual(self._checkpoints(_Learner(agent)).restore(), 3)
+        np.testing.assert_array_equal(agent.first, [0.0, 0.0])
+        np.testing.assert_array_equal(agent.second, [1.0, 1.0])
+
+    @parameterized.product(
+        by_position=[True, False],
+        names=[("z_first", "a_second"), ("first", "second", "third"), ("second",)],
+    )
+    def test_other_names_raise_and_assign_nothing(self, by_position, names):
+        self._checkpoints(_Learner(_Agent("first", "second"), by_position)).save(3)
+        agent = _Agent(*names)
+        before = [variable.numpy() for variable in agent.trainable_variables]
+        for act in (self._checkpoints(_Learner(agent)).restore,
+                    self._checkpoints(_Learner(agent)).check_variables):  # fmt: skip
+            with (
+                self.assertNoLogs(level="WARNING"),
+                messages.raises(
+                    learner_checkpoints.VariablesDifferError,
+                    self._folder / "checkpoint-3", "float32[2]", "module:Class",
+                ),
+            ):  # fmt: skip
+                act()
+        np.testing.assert_array_equal(before, [v.numpy() for v in agent.trainable_variables])
+
+
 class LearnerCheckpointsTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()

@@ -32,7 +32,10 @@ def names() -> tuple[str, ...]:
 def config_class(scheme: str) -> type[base.ReplayScheme]:
     """Returns the class of a scheme; raises ConfigError if the name is unknown."""
     if user_code.is_path(scheme):
-        return user_code.load_class("scheme", scheme, base.ReplayScheme)
+        scheme_base: Any = base.ReplayScheme  # mypy: it is abstract.
+        found = user_code.load_class("scheme", scheme, scheme_base)
+        user_code.check_decorated("scheme", scheme, found, scheme_base)
+        return found
     if scheme not in names():  # it may be no text at all
         close = config_values.close_names(str(scheme), _SCHEMES) or list(_SCHEMES)
         raise errors.ConfigError(

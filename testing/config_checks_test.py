@@ -1,0 +1,47 @@
+"""Tests of the checks of configuration values."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, Optional
+
+from absl.testing import absltest, parameterized
+
+from laser_tf import config_checks, errors
+from testing import messages
+
+
+def _check(annotation: Any, value: Any) -> Any:
+    config = dataclasses.make_dataclass("Config", [("key", annotation)])(value)
+    config_checks.check_types(config)
+    return config.key
+
+
+class CheckTypesTest(parameterized.TestCase):
+    @parameterized.parameters(
+        (tuple, (1,)),
+        (tuple[int, str], (1, "a")),
+        (tuple[()], ()),
+        (list[int], [1]),
+        (dict, {}),
+        (Optional[float], 1.0),  # noqa: UP045
+        (float | None, None),
+        (Literal["a", "b"], "a"),
+        (Any, 1),
+    )
+    def test_unsupported_annotation_is_rejected(self, annotation, value):
+        with messages.raises(errors.ConfigError, "key", annotation, "tuple[TYPE, ...]"):
+            _check(annotation, value)
+
+    @parameterized.parameters(
+        (int, 1e5, 100_000),
+        (float, 1, 1),
+        (tuple[bool, ...], [True], (True,)),
+        (bool | str, "auto", "auto"),
+        (str | Mapping[str, Any], {"a": 1}, {"a": 1}),
+    )
+    def test_supported_value_is_returned(self, annotation, value, expected):
+        self.assertEqual(_check(annotation, value), expected)
+
+
+if __name__ == "__main__":
+    absltest.main()
