@@ -56,9 +56,6 @@ def schemes_with(key: str) -> list[str]:
 
 
 def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
-    """Returns the values of section `replay` for another scheme.
-
-    Keys that the new scheme does not have are dropped.
-    """
+    """Returns the values of section `replay` for another scheme, without keys that it lacks."""
     known = keys(scheme)
     return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}
