@@ -31,8 +31,8 @@ class Mixed(table_replay.TableReplay):
         from laser_tf.replay import batch_sources
 
         queue = context.replay.connection.queue
-        next_batch = context.iterate(lambda address: self.mixed_batches(address, queue))
-        return batch_sources.BatchSource(context, iter(next_batch, None), [next_batch])
+        batches = context.iterate(lambda address: self.mixed_batches(address, queue))
+        return batch_sources.BatchSource(context, batches, [batches])
 
     def mixed_batches(self, server_address: str, queue: str) -> "tf.data.Dataset":
         """Returns endless `stored_unroll.Batch`es: new unrolls, each once, and replayed ones."""
