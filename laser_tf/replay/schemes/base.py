@@ -76,6 +76,7 @@ class ReplayScheme(abc.ABC):
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
     supports_serial: ClassVar[bool] = False  # whether `run.serial` repeats the batches
+    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
     capacity = 0  # agent steps in a full replay
@@ -185,16 +186,14 @@ class ReplayScheme(abc.ABC):
 
     def per_learner(self, learners: int) -> Self:
         """Returns the scheme of one learner; raises ConfigError if batches have no equal shares."""
-        return self._divided(learners, "batch_size")
-
-    def _divided(self, learners: int, *keys: str) -> Self:
-        for key in keys:
+        for key in self.divided_keys:
             if getattr(self, key) % learners:
                 raise errors.ConfigError(
                     f"replay.{key} must be a multiple of cluster.learners, {learners}, got "
                     f"{getattr(self, key)}. All learners take equal shares"
                 )
-        return dataclasses.replace(self, **{key: getattr(self, key) // learners for key in keys})
+        shares = {key: getattr(self, key) // learners for key in self.divided_keys}
+        return dataclasses.replace(self, **shares)
 
     # Parts of a run. The defaults write each unroll to the queue and to `replay_table`.
 

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ _MAX_NEW_UNROLLS = 100
 class ReplayOnly(table_replay.TableReplay):
     """Unrolls from replay, an update for every `steps_per_update` new agent steps."""
 
+    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size", "steps_per_update")
     replay_fraction = 1.0
 
     scheme: str = "replay_only"
@@ -47,10 +48,6 @@ class ReplayOnly(table_replay.TableReplay):
                 f"{self.warm_up}: start the server with a larger replay.capacity, or use "
                 f"--config.replay.warm_up={steps} or less"
             )
-
-    def per_learner(self, learners: int) -> Self:
-        """See `ReplayScheme`."""
-        return self._divided(learners, "batch_size", "steps_per_update")
 
     def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
         """See `ReplayScheme`; the queue only counts the unrolls."""
