@@ -144,11 +144,7 @@ class ReplayClient:
             self.connection.update_priorities(batch.key[replayed], priorities[replayed])
 
     def checkpoint(self) -> None:
-        """Saves what this process holds of replay; a server elsewhere saves itself.
-
-        Raises:
-          RuntimeError: If the checkpoint cannot be written.
-        """
+        """Saves replay if this process runs the server; raises RuntimeError if that fails."""
         if self._server:
             self._server.checkpoint()
 

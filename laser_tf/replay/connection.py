@@ -84,9 +84,7 @@ class ReplayConnection:
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
         """Checks that the server's tables fit unrolls of a signature, now and at later polls.
 
-        Raises:
-          ConfigError: For the first difference.
-          RuntimeError: If the server does not answer in time, or answers with an error.
+        Raises ConfigError for the first difference, RuntimeError if the server does not answer.
         """
         infos = tables.read(self.client, TIMEOUT_SECONDS)
         self._expected = self.scheme.signatures(signature)
@@ -99,7 +97,7 @@ class ReplayConnection:
         self._poller.start()
 
     def _keep_polling(self) -> None:
-        while not self._stopped.is_set() and self.rejection is None:
+        while not self._stopped.is_set():
             try:
                 self.poll()
             except ValueError:
@@ -117,8 +115,7 @@ class ReplayConnection:
     def poll(self) -> bool:
         """Requests the tables of the server; returns whether the server answers.
 
-        Raises:
-          ConfigError: If the server is rejected, e.g. because its tables are incompatible.
+        Raises ConfigError if the server is rejected, e.g. because its tables are incompatible.
         """
         with self._polling:
             self.raise_if_rejected()

@@ -64,8 +64,7 @@ def make_batches(
 ) -> batch_sources.BatchSource:
     """Starts filling the store of a `ContextualReplay` and sampling from it.
 
-    A batch is sampled when the learner has taken the batch before the last one, so that its
-    priorities are at most two updates old.
+    Batches are sampled two ahead of the learner: their priorities are at most two updates old.
     """
     replay = context.replay
     assert isinstance(replay, ContextualReplay)

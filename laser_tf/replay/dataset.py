@@ -88,9 +88,5 @@ def items(
 
 
 def mapped(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
-    """Maps a function that is not rewritten by AutoGraph.
-
-    AutoGraph leaves a file in the temporary folder for each function, as our processes end by
-    os._exit.
-    """
+    """Maps a function without AutoGraph, whose temporary files would stay after os._exit."""
     return dataset.map(tf.autograph.experimental.do_not_convert(function))

@@ -80,15 +80,10 @@ def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
 
 
 def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:
-    """Appends the newest frame to a stack that is a tensor.
+    """Appends the newest frame, [B, H, W, C], to tensors; returns a stack [B, H, W, K * C].
 
-    Args:
-      stack: [B, H, W, (K - 1) * C], the last K - 1 frames of the last result; zeros at first.
-      frame: [B, H, W, C].
-      is_first: bool [B]. A first frame of an episode follows zeros.
-
-    Returns:
-      Stack [B, H, W, K * C].
+    `stack`, [B, H, W, (K - 1) * C], has the last K - 1 frames of the last result, at first zeros.
+    A first frame of an episode, `is_first` bool [B], follows zeros.
     """
     # In int32, since TFLite selects no uint8.
     kept = tf.where(is_first[:, None, None, None], 0, tf.cast(stack, tf.int32))

@@ -36,12 +36,9 @@ class PriorityTree:
     """
 
     def __init__(self, num_leaves: int, uniform_share: float = 0.0, seed: int | None = None):
-        """Creates an empty tree.
+        """Creates an empty tree of `num_leaves` leaves, a power of two; 1 million take 33 MB.
 
-        Args:
-          num_leaves: A power of two. 1 million leaves take 33 MB.
-          uniform_share: epsilon, the share of the samples that are uniform.
-          seed: Seed of the samples; None means a random seed.
+        `uniform_share` is epsilon, the share of the samples that are uniform.
         """
         self._uniform_share = uniform_share
         self._random = np.random.default_rng(seed)
@@ -77,10 +74,7 @@ class PriorityTree:
         self._refresh_above(nodes)
 
     def sample(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Samples keys, int64 [size], with replacement, and returns their probabilities, float64.
-
-        The tree must not be empty.
-        """
+        """Samples keys, int64 [size], with replacement; returns them and their probabilities."""
         places = self._random.random(size).tolist()
         is_uniform = (self._random.random(size) < self._uniform_share).tolist()
         keys = list(map(self._key_at, places, is_uniform))

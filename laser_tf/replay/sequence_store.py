@@ -78,16 +78,12 @@ class SequenceStore:
         return len(self._sequences)
 
     def add(self, sequence: stored_unroll.StoredUnroll) -> bool:
-        """Adds a sequence, arrays [S, ...], without a priority; only one thread may do so.
-
-        Returns:
-          Whether it is new: a server that restarts may send sequences again.
-        """
+        """Adds a sequence, arrays [S, ...]; returns whether it is new. Only one thread may add."""
         numbers = np.where(sequence.new_steps > 0, sequence.number, _BLANK).tolist()
         stream = int(sequence.stream[np.argmax(numbers)])
         before = self._newest.get(stream)
         if before and max(numbers) <= max(before.numbers):
-            return False
+            return False  # A server that restarts may send sequences again.
         known = dict(zip(before.numbers, before.unrolls, strict=True)) if before else {}
         leaves, unrolls = tree.flatten(sequence), []
         for place, number in enumerate(numbers):

@@ -47,7 +47,7 @@ class ReplayServer:
         """Starts the server.
 
         Args:
-          scheme: Its sizes count for new tables; a restored table keeps its size.
+          scheme: Replay scheme. A restored table keeps its size.
           signature: Signature of an unroll.
           checkpoint_path: Directory of the newest checkpoint.
           port: Port to listen on; 0 selects a free port.

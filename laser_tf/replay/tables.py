@@ -49,8 +49,8 @@ def make_tables(
                 sampler=sampler or reverb.selectors.Uniform(),
                 remover=reverb.selectors.Fifo(),
                 max_size=scheme.max_items,
-                # A higher minimum than one item would block the learner, then the queue, then the
-                # actors that fill replay.
+                # A higher minimum than one item would block the learner, then, through the full
+                # queue, the actors that fill replay.
                 rate_limiter=reverb.rate_limiters.MinSize(1),
                 signature=replayed,
             )

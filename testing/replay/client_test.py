@@ -70,10 +70,7 @@ class ReplayClientTest(parameterized.TestCase):
 
     @parameterized.parameters(
         (replay_only.ReplayOnly, {}),
-        (
-            sequences.Sequences,
-            {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": 0},
-        ),
+        (sequences.Sequences, {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": 0}),
     )
     def test_capacity_below_the_warm_up_is_rejected(self, scheme, overrides):
         there = _config(scheme, steps_per_update=20 * T, capacity=40 * T, **overrides)

@@ -33,10 +33,7 @@ class _WithoutIPv6(socket.socket):
 class AddressTest(parameterized.TestCase):
     @parameterized.parameters(socket.socket, _WithoutIPv6)
     def test_port_in_use_is_rejected_with_and_without_ipv6(self, sockets):
-        with (
-            mock.patch.object(socket, "socket", sockets),
-            socket.create_server(("", 0)) as taken,
-        ):
+        with mock.patch.object(socket, "socket", sockets), socket.create_server(("", 0)) as taken:
             server_address.check_port(0)
             port = taken.getsockname()[1]
             with messages.raises(errors.ConfigError, "port", port):

@@ -176,10 +176,7 @@ class SequenceStoreTest(parameterized.TestCase):
     def test_without_memory_left_the_oldest_are_removed(self):
         free = mock.Mock(side_effect=[True, False, False, *[True] * 10])
         config = numbered_sequences.config(capacity=10_000 * U)
-        with (
-            mock.patch.object(memory, "has_room", free),
-            self.assertLogs(level="WARNING") as logs,
-        ):
+        with mock.patch.object(memory, "has_room", free), self.assertLogs(level="WARNING") as logs:
             store = _filled(config, sequences=2_000, environments=1)
         self.assertLen(logs.output, 1)
         held = int(0.95 * 511)  # 511 were there at the first look, 485 at the second

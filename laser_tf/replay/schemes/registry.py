@@ -1,7 +1,6 @@
 """All replay schemes by name; importing this module loads neither TensorFlow nor Reverb.
 
-A new scheme is a line here and a file with its `base.ReplayScheme`; see docs/extending.md.
-A scheme outside this package is named by its path "module:Class".
+A scheme outside this package is named by its path "module:Class"; see docs/extending.md.
 """
 
 import importlib
