@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from laser_tf.replay import connection, server, stored_unroll, writers
+from laser_tf.replay import connection, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import base
 from testing import forks
 
@@ -85,7 +85,7 @@ def _keep_writing(
     pipe: pipes.Connection, address: str, config: base.ReplayScheme, signature: Any
 ) -> None:
     replay = connection.ReplayConnection(address, config)
-    target = writers.UnrollStream(replay, config.unroll_tables(base.QUEUE))
+    target = resilient_writer.UnrollStream(replay, config.unroll_tables(base.QUEUE))
     unroll = stored_unroll.blank(signature)
     for number in itertools.count():
         target.write([unroll._replace(number=np.int64(number))], lambda: False)

@@ -17,18 +17,20 @@ _SHORT_LINES = 60
 # `environment.step` to the learner, as in docs/design.md. Helpers with one caller are left out.
 _PATH = {
     "training/actor.py": ("Actor._act_on",),
-    "replay/writers.py": (
-        "UnrollWriter.add",
-        "UnrollBuffer.write",
-        "UnrollBuffer.take_unroll",
+    "replay/writers.py": ("UnrollWriter.add", "UnrollBuffer.write", "UnrollBuffer.take_unroll"),
+    "replay/resilient_writer.py": (
         "UnrollStream.write",
+        "ResilientWriter.append",
+        "ResilientWriter.create_item",
     ),
-    "replay/resilient_writer.py": ("ResilientWriter.append", "ResilientWriter.create_item"),
     "replay/dataset.py": ("items", "online_batches", "replayed_batches"),
     "replay/schemes/mixed.py": ("Mixed.mixed_batches",),
-    "replay/server_iterator.py": ("ServerIterator.__call__",),
     "replay/unroll_check.py": ("UnrollCheck.mask",),
-    "replay/batch_sources.py": ("BackgroundSource._fetch", "BatchSource.get"),
+    "replay/batch_sources.py": (
+        "ServerIterator.__next__",
+        "BackgroundSource._fetch",
+        "BatchSource.get",
+    ),
 }
 
 

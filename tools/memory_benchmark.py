@@ -12,7 +12,7 @@ import numpy as np
 from absl import app, flags
 
 from configs import laser
-from laser_tf.replay import memory, server, writers
+from laser_tf.replay import memory, resilient_writer, server
 from laser_tf.training import run_config
 from tools import unrolls
 
@@ -31,7 +31,7 @@ def main(_: list[str]) -> None:
     steps, start = 0, None
     with tempfile.TemporaryDirectory() as folder:
         replay = server.ReplayServer(config.replay, signature, pathlib.Path(folder))
-        target = writers.UnrollStream(replay.connect(), {"replay": True})
+        target = resilient_writer.UnrollStream(replay.connect(), {"replay": True})
         while steps < _STEPS.value:
             of_environments = next(generated)
             for unroll in of_environments:

@@ -110,7 +110,7 @@ def _serve(ports: queues.Queue, stop: synchronize.Event) -> None:
 def _write(address: str, stop: synchronize.Event) -> None:
     import tree
 
-    from laser_tf.replay import connection, writers
+    from laser_tf.replay import connection, resilient_writer
     from laser_tf.replay.schemes import mixed
 
     random = np.random.default_rng()
@@ -121,7 +121,7 @@ def _write(address: str, stop: synchronize.Event) -> None:
         0, 256, unroll.env_output.observation[:, :_NOISY_ROWS].shape
     )
     replay = connection.ReplayConnection(address, mixed.Mixed())
-    target = writers.UnrollStream(replay, {"replay": True})
+    target = resilient_writer.UnrollStream(replay, {"replay": True})
     while not stop.is_set():
         target.write([unroll], stop.is_set)
 

@@ -1,17 +1,83 @@
-"""Batches for the learner, fetched in the background from a server that may restart."""
+"""Batches for the learner, fetched in the background from a server that may restart or move."""
 
 import contextlib
+import logging
 import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from laser_tf.replay import server_iterator, stored_unroll
+from laser_tf import array_function, errors
+from laser_tf.replay import connection, stored_unroll
 from laser_tf.replay.schemes import base
 
 _POLL_SECONDS = 0.5
+_RETRY_SECONDS = 1.0  # between an error and the next attempt
+_MAX_ERRORS = 5  # in a row, of a server that answers
+
+# Freeing an iterator with autotuning may block the thread that frees it for a minute.
+_UNTUNED = tf.data.Options()
+_UNTUNED.autotune.enabled = False
+
+
+class ServerIterator(Iterator[Any]):
+    """Yields the elements of a dataset as arrays until it is closed.
+
+    Reverb's iterator is replaced if it raises, or if the server has been restarted or moved: it may
+    block forever if the machine of the last server has not closed its connections.
+    """
+
+    def __init__(self, replay: connection.ReplayConnection, make: Callable[[str], tf.data.Dataset]):
+        """Creates an iterator; the first element makes the dataset for the server's address."""
+        self._replay = replay
+        self._make = make
+        self._fetch: array_function.CancellableFunction | None = None
+        self._server = replay.server  # that the dataset was built for
+        self._closed = threading.Event()
+
+    def __next__(self) -> Any:
+        """Blocks until the next element arrives.
+
+        Raises ConfigError if a server with other tables has replaced the server, and RuntimeError
+        if the server answers, but fails to return elements.
+        """
+        failures = 0
+        while not self._closed.is_set():
+            try:
+                if self._fetch is None:
+                    if not self._replay.wait(self._closed.is_set):
+                        break
+                    self._server = self._replay.server
+                    elements = self._make(self._replay.address).with_options(_UNTUNED)
+                    self._fetch = array_function.CancellableFunction(iter(elements).get_next)
+                return self._fetch()
+            except errors.UserError:
+                raise
+            except (RuntimeError, tf.errors.OpError) as error:
+                self._fetch = None
+                if self._closed.is_set():
+                    break  # The server may be about to exit.
+                failures += self._replay.poll()
+                if failures >= _MAX_ERRORS:
+                    raise
+                logging.debug("Lost the iterator over replay: %s", error)
+                self._closed.wait(_RETRY_SECONDS)
+        raise StopIteration
+
+    def check(self) -> None:
+        """Cancels a call in another thread that waits for a server that has gone."""
+        self._replay.raise_if_rejected()
+        if self._fetch is not None and self._server != self._replay.server:
+            self._fetch.cancel()
+
+    def close(self) -> None:
+        """Ends the call in progress and all later calls."""
+        self._closed.set()
+        if self._fetch is not None:
+            self._fetch.cancel()
 
 
 class BackgroundSource:
@@ -23,32 +89,23 @@ class BackgroundSource:
     """
 
     def __init__(
-        self,
-        elements: Iterable[Any],
-        sources: "Sequence[server_iterator.ServerIterator | BackgroundSource]",
+        self, elements: Iterable[Any], sources: "Sequence[ServerIterator | BackgroundSource]"
     ):
         """Starts fetching elements, which are computed in the thread from `sources`."""
         self._sources = sources
         self._fetched: queue.Queue[Any] = queue.Queue(maxsize=1)
-        self._closed = threading.Event()
+        self._closed = False
         self._error: Exception | None = None
         threading.Thread(target=self._fetch, args=(elements,), name="batches", daemon=True).start()
 
     def _fetch(self, elements: Iterable[Any]) -> None:
         try:
             for element in elements:
-                if not self._put(element):
+                self._fetched.put(element)
+                if self._closed:
                     return
         except Exception as error:  # `check` raises it in the learner's thread.
             self._error = error
-
-    def _put(self, element: Any) -> bool:
-        """Waits for room and adds an element; returns False if the source was closed before."""
-        while not self._closed.is_set():
-            with contextlib.suppress(queue.Full):
-                self._fetched.put(element, timeout=_POLL_SECONDS)
-                return True
-        return False
 
     def check(self) -> None:
         """Raises the error that ended fetching, if any; see `ServerIterator.check`, too."""
@@ -67,7 +124,9 @@ class BackgroundSource:
 
     def close(self) -> None:
         """Ends fetching."""
-        self._closed.set()
+        self._closed = True
+        with contextlib.suppress(queue.Empty):
+            self._fetched.get_nowait()  # The thread may wait for room.
         for source in self._sources:
             source.close()
 
@@ -79,16 +138,12 @@ class BatchSource(BackgroundSource):
         self,
         context: base.LearnerContext,
         batches: Iterable[stored_unroll.Batch],
-        sources: "Sequence[server_iterator.ServerIterator | BackgroundSource]",
+        sources: Sequence[ServerIterator | BackgroundSource],
         counter: "UnrollCounter | None" = None,
     ):
-        """Starts fetching.
+        """Starts computing batches of arrays from `sources`, which are closed with this source.
 
-        Args:
-          context: Learner that the batches are made for.
-          batches: Batches of arrays, computed in the thread.
-          sources: Sources of the batches, which are closed with this source.
-          counter: Counter of unrolls that are not in batches themselves.
+        `counter` counts unrolls that are not in batches themselves.
         """
         self._counter = counter or UnrollCounter()
         self._consumed = 0  # Counted steps that returned batches include.
@@ -97,10 +152,7 @@ class BatchSource(BackgroundSource):
     def get(self, should_stop: Callable[[], bool]) -> stored_unroll.Batch | None:
         """Returns the next batch; None once `should_stop` returns True.
 
-        Raises:
-          ConfigError: If the replay server was rejected.
-          RuntimeError: If the replay server returned an error.
-          Exception: The error of `should_stop`.
+        Raises ConfigError if the replay server was rejected, RuntimeError if it returned an error.
         """
         while not should_stop():
             batch = self.poll(_POLL_SECONDS)
@@ -128,13 +180,10 @@ class UnrollCounter:
     A killed server loses unrolls, and a writer that reconnects may send some again; both are
     harmless to learning. The counts are estimates: each environment numbers its unrolls from 0 on,
     so that the smallest and the largest number give how many unrolls should have arrived.
-
-    Attributes:
-      steps: Agent steps of unrolls that are not in batches themselves.
     """
 
     def __init__(self):
-        self.steps = 0
+        self.steps = 0  # agent steps of unrolls that are not in batches themselves
         # Stream -> its first and last number and how many unrolls have arrived.
         self._streams: dict[int, tuple[int, int, int]] = {}
 

@@ -1,5 +1,6 @@
 """Connection of a client to a replay server, which may be restarted or moved."""
 
+import contextlib
 import logging
 import os
 import threading
@@ -11,7 +12,7 @@ import numpy as np
 import reverb
 
 from laser_tf import errors
-from laser_tf.replay import stored_unroll, table_info, tables
+from laser_tf.replay import stored_unroll, tables
 from laser_tf.replay.schemes import base
 
 TIMEOUT_SECONDS = 20
@@ -41,34 +42,23 @@ bypass_proxy()
 class ReplayConnection:
     """Connection to a replay server: polls its tables, detects restarts and updates priorities.
 
-    Attributes:
-      address: "host:port" of the server's last known location.
-      client: Reverb client of that server.
-      scheme: Replay scheme of the server.
-      queue: Name of the learner's queue.
-      num_skipped_updates: Number of priorities that could not be updated.
+    `address` is the "host:port" of the server's last known location, `client` its Reverb client,
+    and `queue` the name of the learner's queue.
     """
 
     def __init__(
-        self,
-        address: str | Callable[[], str],
-        scheme: base.ReplayScheme,
-        queue: str = base.QUEUE,
+        self, address: str | Callable[[], str], scheme: base.ReplayScheme, queue: str = base.QUEUE
     ):
-        """Creates the connection without a request.
-
-        If `address` is a function, it is called while the server is unreachable.
-        """
+        """Sends no request; calls a function as `address` while the server is unreachable."""
         self.scheme = scheme
         self._find: Callable[[], str] = address if callable(address) else lambda: address
         self._connect(self._find())
         self.queue = queue
-        self.num_skipped_updates = 0
         self._expected: dict[str, Any] = {}  # Table -> signature.
         self._accepted: dict[str, Any] = {}  # Queue or table name -> encoded signature.
-        self._liveness = table_info.Liveness()
+        self._liveness = tables.Liveness()
         self._sizes: dict[str, int] = {}  # Items of each table at the last poll.
-        self._rejection: ValueError | None = None
+        self.rejection: ValueError | None = None  # raised by later polls
         self._polling = threading.RLock()
         self._stopped = threading.Event()
         self._poller: threading.Thread | None = None
@@ -82,9 +72,9 @@ class ReplayConnection:
         self.client = reverb.Client(address)
 
     @property
-    def restarts(self) -> int:
-        """Number of times that another server replaced the last one."""
-        return self._liveness.restarts
+    def server(self) -> tuple[str, int]:
+        """Address, and number of times that another server replaced the last one."""
+        return self.address, self._liveness.restarts
 
     @property
     def is_answering(self) -> bool:
@@ -92,13 +82,11 @@ class ReplayConnection:
         return self._liveness.is_answering
 
     def check(self, signature: stored_unroll.StoredUnroll) -> None:
-        """Checks that the server's tables fit unrolls of a signature. Later polls check them again.
+        """Checks that the server's tables fit unrolls of a signature, now and at later polls.
 
-        Raises:
-          ConfigError: For the first difference.
-          RuntimeError: If the server does not answer in time, or answers with an error.
+        Raises ConfigError for the first difference, RuntimeError if the server does not answer.
         """
-        infos = table_info.read(self.client, TIMEOUT_SECONDS)
+        infos = tables.read(self.client, TIMEOUT_SECONDS)
         self._expected = self.scheme.signatures(signature)
         with self._polling:
             self._accept(infos)
@@ -109,7 +97,7 @@ class ReplayConnection:
         self._poller.start()
 
     def _keep_polling(self) -> None:
-        while not self._stopped.is_set() and self._rejection is None:
+        while not self._stopped.is_set():
             try:
                 self.poll()
             except ValueError:
@@ -117,11 +105,7 @@ class ReplayConnection:
             self._stopped.wait(_POLL_PERIOD_SECONDS)
 
     def wait(self, should_stop: Callable[[], bool]) -> bool:
-        """Blocks until `poll` succeeds; returns False if `should_stop` returned True.
-
-        Raises:
-          ConfigError: If the server is rejected, see `poll`.
-        """
+        """Blocks until `poll` succeeds; returns False if `should_stop` returned True."""
         while not should_stop():
             if self.poll():
                 return True
@@ -131,13 +115,12 @@ class ReplayConnection:
     def poll(self) -> bool:
         """Requests the tables of the server; returns whether the server answers.
 
-        Raises:
-          ConfigError: If the server is rejected, e.g. because its tables are incompatible.
+        Raises ConfigError if the server is rejected, e.g. because its tables are incompatible.
         """
         with self._polling:
             self.raise_if_rejected()
             try:
-                infos = table_info.read(self.client, POLL_TIMEOUT_SECONDS)
+                infos = tables.read(self.client, POLL_TIMEOUT_SECONDS)
             except RuntimeError:
                 self._liveness.record_silence(self.address)
                 address = self._find()
@@ -148,20 +131,16 @@ class ReplayConnection:
             try:
                 self._accept(infos)
             except ValueError as error:
-                self.reject(error)
+                self.rejection = error
                 raise
             return True
 
     def raise_if_rejected(self) -> None:
         """Raises the error that the server was rejected with, if any."""
-        if self._rejection is not None:
-            raise self._rejection
+        if self.rejection is not None:
+            raise self.rejection
 
-    def reject(self, error: ValueError) -> None:
-        """Rejects the server: later polls raise the error."""
-        self._rejection = error
-
-    def _accept(self, infos: Mapping[str, table_info.TableInfo]) -> None:
+    def _accept(self, infos: Mapping[str, tables.TableInfo]) -> None:
         for table in self._expected or (base.QUEUE,):
             self._check_table(table, infos)
         self._sizes = {name: info.current_size for name, info in infos.items()}
@@ -171,7 +150,7 @@ class ReplayConnection:
                 self.address, self._sizes.get(self.scheme.replay_table or self.queue, 0),
             )  # fmt: skip
 
-    def _check_table(self, table: str, infos: Mapping[str, table_info.TableInfo]) -> None:
+    def _check_table(self, table: str, infos: Mapping[str, tables.TableInfo]) -> None:
         name = self.queue if table == base.QUEUE else table
         if name not in infos:
             raise errors.ConfigError(
@@ -188,14 +167,14 @@ class ReplayConnection:
         # Decoding a signature leaks memory, so a signature that was accepted is not decoded again.
         if info.signature == self._accepted.get(name):
             return
-        if difference := tables.difference(table_info.signature(info), expected):
+        if difference := tables.difference(info, expected):
             raise errors.ConfigError(
                 f"the replay server at {self.address} takes other unrolls: {difference}. Agents "
                 "that share a replay need the same environment, core and unroll length."
             )
         self._accepted[name] = info.signature
 
-    def _check_exponent(self, info: table_info.TableInfo) -> None:
+    def _check_exponent(self, info: tables.TableInfo) -> None:
         server = info.sampler_options.prioritized.priority_exponent  # 0 for a uniform table
         run = self.scheme.sampler_exponent
         if server != run:
@@ -206,13 +185,9 @@ class ReplayConnection:
             )
 
     def size(self) -> int:
-        """Returns the items in replay, of `new_steps_per_item` agent steps each.
+        """Returns the items in replay, of `new_steps_per_item` agent steps each; 0 without a table.
 
-        The number is 0 without a replay table, and the last known number while the server is
-        unreachable. Sends a request unless polling was started.
-
-        Raises:
-          ConfigError: If the server is rejected, see `poll`.
+        The number is that of the last poll. Polls unless `start_polling` was called.
         """
         if not self.scheme.replay_table:
             return 0
@@ -228,32 +203,24 @@ class ReplayConnection:
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Updates the priorities of items; ignores items that were removed. Blocks up to 3 s.
 
-        Skips the update while the server does not answer or the previous update is in progress.
-        Skips invalid priorities, because Reverb would store them and then fail to load its
-        checkpoint.
+        Skips the update while the server does not answer or the previous update is in progress, and
+        invalid priorities, with which Reverb could not load its checkpoint.
         """
-        usable = np.isfinite(priorities) & (priorities >= 0)
-        self.num_skipped_updates += int(np.sum(~usable))
-        keys, priorities = keys[usable], priorities[usable]
         client, thread = self._updating or (None, None)
         is_busy = client is self.client and thread.is_alive()
         if is_busy or not self.is_answering:
-            self.num_skipped_updates += len(keys)
             return
+        usable = np.isfinite(priorities) & (priorities >= 0)
+        updates = dict(zip(keys[usable].tolist(), priorities[usable].tolist(), strict=True))
         # In a thread, because Reverb blocks forever if the server is gone.
-        thread = threading.Thread(
-            target=self._update, args=(self.client, keys, priorities), daemon=True
-        )
+        thread = threading.Thread(target=self._update, args=(self.client, updates), daemon=True)
         self._updating = self.client, thread
         thread.start()
         thread.join(POLL_TIMEOUT_SECONDS)
 
-    def _update(self, client: reverb.Client, keys: np.ndarray, priorities: np.ndarray) -> None:
-        updates = dict(zip(keys.tolist(), priorities.tolist(), strict=True))
-        try:
+    def _update(self, client: reverb.Client, updates: dict[int, float]) -> None:
+        with contextlib.suppress(RuntimeError):  # The server has just become unreachable.
             client.mutate_priorities(self.scheme.replay_table, updates)
-        except RuntimeError:  # The server has just become unreachable.
-            self.num_skipped_updates += len(keys)
 
     def stop(self) -> None:
         """Stops polling; the server keeps running."""

@@ -26,12 +26,8 @@ def online_batches(server_address: str, scheme: base.ReplayScheme, queue: str) -
 
 
 def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> tf.data.Dataset:
-    """Returns endless `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences.
-
-    Reverb's selectors take no seed, so samples are not reproducible.
-    """
-    entries, table = scheme.replayed_entries, scheme.replay_table
-    assert table
+    """Returns endless `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences."""
+    entries = scheme.replayed_entries
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
         info = sample.info
@@ -40,13 +36,14 @@ def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> t
             scheme,
         )
 
+    table = scheme.replay_table
     return items(server_address, table, entries, in_flight=2 * entries, convert=to_batch)
 
 
 def replayed_batch(
     samples: stored_unroll.ReplaySample, scheme: table_replay.TableReplay
 ) -> stored_unroll.Batch:
-    """Converts samples to a batch: joins sequences, weights entries, none of them new.
+    """Converts samples to a batch: joins sequences and weights entries.
 
     The weights are (1 / (N P(i)))^beta over the largest of the batch (Schaul et al. 2015, section
     3.4), for the size N of the table and probabilities P.
@@ -73,15 +70,10 @@ def items(
     in_flight: int = 4,
     convert: Callable[[reverb.ReplaySample], Any] = lambda sample: sample.data,
 ) -> tf.data.Dataset:
-    """Returns the items of a table, endlessly.
+    """Returns the items of a table, endlessly, in batches of `entries` items unless that is None.
 
-    Args:
-      server_address: "host:port" of the Reverb server.
-      table: Name of the table.
-      entries: Number of items in a batch; None means single items.
-      in_flight: Max number of items that are fetched ahead. Online items that wait in a buffer grow
-        stale, and are lost when the run stops.
-      convert: Converts a sample, or a batch of samples.
+    At most `in_flight` items are fetched ahead. Online items that wait in a buffer grow stale, and
+    are lost when the run stops. `convert` converts a sample, or a batch of samples.
     """
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
@@ -96,9 +88,5 @@ def items(
 
 
 def mapped(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
-    """Maps a function that is not rewritten by AutoGraph.
-
-    AutoGraph leaves a file in the temporary folder for each function, as our processes end by
-    os._exit.
-    """
+    """Maps a function without AutoGraph, whose temporary files would stay after os._exit."""
     return dataset.map(tf.autograph.experimental.do_not_convert(function))

@@ -4,9 +4,9 @@ An episode is stored as the unrolls that cut it from its start: [n, T + 1, ...],
 each is the first step of the next.
 
 Reverb counts items, the capacity is in agent steps: an episode of n unrolls takes n items. The
-first item is the whole episode and has priority 1. The others are placeholders for its capacity.
-Each refers to one of its unrolls, which costs no memory, and has priority 0: it is never sampled.
-The first item is also the first to be removed, so that replay never exceeds its capacity.
+first item, the first to be removed, is the whole episode and has priority 1. The others hold its
+place: each refers to one of its unrolls, which costs no memory, and has priority 0, so that it is
+never sampled.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,15 +18,15 @@ import tree
 
 from laser_tf import array_function
 from laser_tf.agents import base as agents_base
-from laser_tf.replay import batch_sources, dataset, env_writer, stored_unroll
+from laser_tf.replay import batch_sources, dataset, stored_unroll, writers
 from laser_tf.replay.schemes import base, episodes
 
-EPISODE_TIMEOUT_SECONDS = 5.0  # To get an episode from a replay that is not empty.
+EPISODE_TIMEOUT_SECONDS = 5.0  # to get an episode from a replay that is not empty
 
 NextState = Callable[[stored_unroll.StoredUnroll], Any]
 
 
-class EpisodeWriter(env_writer.EnvWriter):
+class EpisodeWriter(writers.EnvWriter):
     """Writes each environment's episode when it is over; unrolls are kept until then.
 
     An episode whose Reverb writer is lost is left out: it could not be replayed from its start.
@@ -55,7 +55,7 @@ class Replayer:
 
     Each entry replays an episode from its start. With every batch it advances by one unroll, and
     the newest weights advance its core state: one forward pass without gradient for each learning
-    step. Every transition of a sampled episode is returned exactly once, in order.
+    step.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Replayer:
     ):
         """Creates a replayer without any episode.
 
-        `sample` returns another episode, arrays [n, ...], or None while replay is empty. An entry
-        without an episode gets an unroll without transitions.
+        `sample` returns another episode, arrays [n, ...], or None while replay is empty: the entry
+        then gets an unroll without transitions.
         """
         blank = stored_unroll.blank(signature)
         self._states = tree.map_structure(
@@ -104,9 +104,9 @@ def make_batches(
     queue, table = context.replay.connection.queue, scheme.replay_table
     online = context.iterate(lambda address: dataset.online_batches(address, scheme, queue))
     stored = context.iterate(lambda address: dataset.items(address, table, in_flight=2))
-    sampled = batch_sources.BackgroundSource(iter(stored, None), [stored])
+    sampled = batch_sources.BackgroundSource(stored, [stored])
     next_state = state_recomputation(context.agent, scheme.replayed_entries)
-    batches = mix(scheme, context, iter(online, None), sampled, next_state)
+    batches = mix(scheme, context, online, sampled, next_state)
     return batch_sources.BatchSource(context, batches, [online, sampled])
 
 
@@ -139,10 +139,7 @@ def mix(
 
 
 def state_recomputation(agent: agents_base.Agent, entries: int) -> NextState:
-    """Returns a function from arrays of unrolls to the core states before their last step.
-
-    It advances the states with the newest weights of the learner's agent.
-    """
+    """Returns a function from arrays of unrolls to the core states before their last step."""
 
     def next_state(stored: stored_unroll.StoredUnroll) -> Any:
         batch = stored_unroll.unweighted(stored, np.zeros(entries, bool))

@@ -12,11 +12,8 @@ from laser_tf import observations, types
 def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
     """Removes the history of K - 1 steps from `is_first` and the images, and stacks the images.
 
-    Args:
-      env_output: Tensors [T + 1, B, ...]; images and `is_first` [K - 1 + T + 1, B, ...].
-
-    Returns:
-      [T + 1, B, ...], images [T + 1, B, H, W, K * C].
+    Takes tensors [T + 1, B, ...], images and `is_first` [K - 1 + T + 1, B, ...]. Returns
+    [T + 1, B, ...], images [T + 1, B, H, W, K * C].
     """
     is_first, steps = env_output.is_first, env_output.reward.shape[0]
     history = is_first.shape[0] - steps
@@ -68,11 +65,9 @@ def _same_episode(is_first: tf.Tensor, depth: int) -> list[tf.Tensor]:
 def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
     """Stacks Atari's frames, uint8 [3 + R, B, H, W] -> [R, B, H, W, 4].
 
-    Three times faster than tf.concat.
-
-    A concatenation along an axis of size 1 moves single bytes, which would cost a third of the
-    shallow network's learner step on a CPU. Four bytes make one int32 instead (little-endian: the
-    oldest frame is the lowest byte); frames are paired, then pairs are paired.
+    Three times faster than tf.concat, which moves single bytes along an axis of size 1: a third of
+    the shallow network's learner step on a CPU. Four bytes make one int32 instead
+    (little-endian: the oldest frame is the lowest byte); frames are paired, then pairs are paired.
     """
     words = tf.cast(frames, tf.int32)
     pairs = tf.bitwise.bitwise_or(words[:-1], tf.bitwise.left_shift(words[1:], 8))
@@ -85,15 +80,10 @@ def _stack_four_bytes(frames: tf.Tensor, keep: list[tf.Tensor]) -> tf.Tensor:
 
 
 def push_frame(stack: tf.Tensor, frame: tf.Tensor, is_first: tf.Tensor) -> tf.Tensor:
-    """Appends the newest frame to a stack that is a tensor.
+    """Appends the newest frame, [B, H, W, C], to tensors; returns a stack [B, H, W, K * C].
 
-    Args:
-      stack: Tensor [B, H, W, (K - 1) * C]. It holds zeros before the first frame.
-      frame: Tensor [B, H, W, C].
-      is_first: bool [B]. A first frame of an episode follows zeros.
-
-    Returns:
-      Stack [B, H, W, K * C], whose last K - 1 frames are the next call's `stack`.
+    `stack`, [B, H, W, (K - 1) * C], has the last K - 1 frames of the last result, at first zeros.
+    A first frame of an episode, `is_first` bool [B], follows zeros.
     """
     # In int32, since TFLite selects no uint8.
     kept = tf.where(is_first[:, None, None, None], 0, tf.cast(stack, tf.int32))
@@ -116,9 +106,8 @@ class FrameStacker:
     def push(self, observation: Any, is_first: np.ndarray) -> Any:
         """Adds the newest frames, [N, H, W, C]; a first frame of an episode follows zeros.
 
-        Returns:
-          Arrays [N, ...], images [N, H, W, K * C] with the newest frame last. Images are views:
-          read them before the next push.
+        Returns arrays [N, ...], images [N, H, W, K * C] with the newest frame last. Images are
+        views: read them before the next push.
         """
         leaves = [
             leaf if stack is None else self._push(stack, leaf, is_first)

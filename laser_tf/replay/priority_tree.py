@@ -27,22 +27,18 @@ class PriorityTree:
     priority. The weight of a known priority is the number of keys in its cell, the keys that it
     represents (section 3.3). Once all are known, sampling is proportional.
 
-    The paper balances an AVL tree with a key in every node. It takes a key out with each new
-    priority, and back in as a leaf, so that estimates use it. Here every key is always a leaf. No
+    The paper balances an AVL tree with a key in every node. Here every key is always a leaf: no
     rotation is needed, and all operations take O(log n) a key. The blocks do not depend on the
     priorities: otherwise estimates would be biased (section 3.3).
 
-    Leaves may be left out: keys that are estimated apart, e.g. different environments, are given
-    separate blocks. Callers that share a tree among threads lock it.
+    Leaves may be left out, e.g. to give different environments separate blocks. Callers that share
+    a tree among threads lock it.
     """
 
     def __init__(self, num_leaves: int, uniform_share: float = 0.0, seed: int | None = None):
-        """Creates an empty tree.
+        """Creates an empty tree of `num_leaves` leaves, a power of two; 1 million take 33 MB.
 
-        Args:
-          num_leaves: Number of leaves, a power of two. 1 million take 33 MB.
-          uniform_share: epsilon, the share of the samples that are uniform.
-          seed: Seed of the samples; None means a random seed.
+        `uniform_share` is epsilon, the share of the samples that are uniform.
         """
         self._uniform_share = uniform_share
         self._random = np.random.default_rng(seed)
@@ -58,16 +54,16 @@ class PriorityTree:
 
     def insert(self, keys: Iterable[int]) -> None:
         """Adds keys, indices of empty leaves, without priorities."""
-        self._set(keys, 1, _UNKNOWN)
+        self._set_counts(keys, 1)
 
     def remove(self, keys: Iterable[int]) -> None:
         """Removes keys."""
-        self._set(keys, 0, _UNKNOWN)
+        self._set_counts(keys, 0)
 
-    def _set(self, keys: Iterable[int], count: int, mass: float) -> None:
+    def _set_counts(self, keys: Iterable[int], count: int) -> None:
         nodes = [self._leaves + key for key in keys]
         for node in nodes:
-            self._counts[node], self._masses[node] = count, mass
+            self._counts[node], self._masses[node] = count, _UNKNOWN
         self._refresh_above(nodes)
 
     def update(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
@@ -78,11 +74,7 @@ class PriorityTree:
         self._refresh_above(nodes)
 
     def sample(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Samples keys independently with replacement from a tree that has any.
-
-        Returns:
-          Keys int64 [size] and their probabilities float64 [size].
-        """
+        """Samples keys, int64 [size], with replacement; returns them and their probabilities."""
         places = self._random.random(size).tolist()
         is_uniform = (self._random.random(size) < self._uniform_share).tolist()
         keys = list(map(self._key_at, places, is_uniform))

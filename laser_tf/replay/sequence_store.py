@@ -1,24 +1,23 @@
 """Replayed sequences in the learner's own memory, sampled by a contextual priority tree.
 
-Reverb returns an item's key only with a sample. So a new item's priority cannot be estimated from
-its neighbours, and a tree cannot choose the next sample. Therefore the actors' sequences pass
-through a queue of Reverb's to this store.
+Reverb returns an item's key only with a sample: it can neither estimate a new item's priority from
+its neighbours nor sample in the order of a tree. So sequences pass through its queue to this store.
 """
 
 import logging
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tree
 
-from laser_tf.replay import priority_tree, stored_unroll
+from laser_tf.replay import memory, priority_tree, stored_unroll
 from laser_tf.replay.schemes import contextual
 
 BLOCK = 32  # adjacent keys of one stream
-_SPARE_LEAVES = 131_072  # of blocks that are not full: those of some 4,000 streams
+SPARE_LEAVES = 131_072  # of blocks that are not full: those of some 4,000 streams
 _MEMORY_CHECK_PERIOD = 256  # sequences
 _BLANK = -1
 # Level 6 takes three times as long for a sixth less, see `tools/sequence_store_benchmark.py`.
@@ -45,9 +44,9 @@ class Contents(NamedTuple):
 class SequenceStore:
     """Sequences first in, first out, sampled in the tree's order; any thread may use it.
 
-    The tree estimates an unknown priority by its neighbours, which have to be neighbours in time of
-    the same environment. So each stream is given its keys in blocks. If a block has no known
-    priority yet, the blocks next to it, other streams of about the same time, are used.
+    Neighbours in the tree have to be neighbours in time of the same environment, so each stream
+    gets its keys in blocks. If a block has no known priority yet, the blocks next to it, other
+    streams of about the same time, are used.
 
     The tree has more than twice as many leaves as sequences, so that no block below its root holds
     both the newest sequences and the oldest.
@@ -58,21 +57,18 @@ class SequenceStore:
         scheme: contextual.Contextual,
         signature: stored_unroll.StoredUnroll,
         seed: int | None = None,
-        has_room: Callable[[], bool] = lambda: True,
-        spare_leaves: int = _SPARE_LEAVES,
     ):
-        """Creates an empty store that removes old sequences early if `has_room` is False."""
+        """Creates an empty store, which removes old sequences early if memory runs out."""
         self._scheme = scheme
         self._max_size = self._logged_size = scheme.max_items
-        self._num_leaves = 1 << (4 * self._max_size + spare_leaves - 1).bit_length()
+        self._num_leaves = 1 << (4 * self._max_size + SPARE_LEAVES - 1).bit_length()
         self._tree = priority_tree.PriorityTree(self._num_leaves, scheme.uniform_share, seed)
-        self._has_room = has_room
         self._lock = threading.Lock()
         self._sequences: dict[int, StoredSequence] = {}  # by leaf, oldest first
         self._newest: dict[int, StoredSequence] = {}  # by stream
         self._next_block = 0  # its first key
         self._added = self._packed_bytes = 0
-        self._structure = tree.map_structure(lambda _: 0, signature)
+        self._signature = signature
         self._specs = tree.flatten(signature)
         leaves = " ".join(f"{s.name}:{s.dtype.name}{list(s.shape)}" for s in self._specs)
         self._layout = f"{scheme.steps_per_entry // scheme.unroll_length} of {leaves}"
@@ -82,15 +78,12 @@ class SequenceStore:
         return len(self._sequences)
 
     def add(self, sequence: stored_unroll.StoredUnroll) -> bool:
-        """Adds a sequence, arrays [S, ...], without a priority; returns whether it is new.
-
-        A server that restarts may send sequences again. Only one thread may add sequences.
-        """
+        """Adds a sequence, arrays [S, ...]; returns whether it is new. Only one thread may add."""
         numbers = np.where(sequence.new_steps > 0, sequence.number, _BLANK).tolist()
         stream = int(sequence.stream[np.argmax(numbers)])
         before = self._newest.get(stream)
         if before and max(numbers) <= max(before.numbers):
-            return False
+            return False  # A server that restarts may send sequences again.
         known = dict(zip(before.numbers, before.unrolls, strict=True)) if before else {}
         leaves, unrolls = tree.flatten(sequence), []
         for place, number in enumerate(numbers):
@@ -101,7 +94,7 @@ class SequenceStore:
             unrolls.append(known[number])
         with self._lock:
             self._added += 1
-            if self._added % _MEMORY_CHECK_PERIOD == 0 and not self._has_room():
+            if self._added % _MEMORY_CHECK_PERIOD == 0 and not memory.has_room():
                 self._lower_max_size()
             while len(self._sequences) >= self._max_size:
                 self._remove(next(iter(self._sequences)))
@@ -133,7 +126,7 @@ class SequenceStore:
             del self._newest[sequence.stream]
 
     def _lower_max_size(self) -> None:
-        """Keeps fewer sequences from now on, since the machine has no memory left."""
+        """Keeps fewer sequences from now on."""
         scheme = self._scheme
         self._max_size = max(
             scheme.batch_size, scheme.warm_up_items, int(0.95 * len(self._sequences))
@@ -166,10 +159,8 @@ class SequenceStore:
     def _unpack(self, rows: Sequence[Sequence[bytes]]) -> stored_unroll.StoredUnroll:
         """Returns arrays [B, S, ...] of B rows of S compressed unrolls."""
         leading = len(rows), len(rows[0])
-        dtypes = [spec.dtype.as_numpy_dtype for spec in self._specs]
         arrays = [
-            np.empty([*leading, *spec.shape], dtype)
-            for spec, dtype in zip(self._specs, dtypes, strict=True)
+            np.empty([*leading, *spec.shape], spec.dtype.as_numpy_dtype) for spec in self._specs
         ]
         for row, column in np.ndindex(*leading):
             content, start = zlib.decompress(rows[row][column]), 0
@@ -178,26 +169,19 @@ class SequenceStore:
                 flat = np.frombuffer(content, leaf.dtype, place.size, start)
                 place[...] = flat.reshape(place.shape)
                 start += place.nbytes
-        return tree.unflatten_as(self._structure, arrays)
+        return tree.unflatten_as(self._signature, arrays)
 
     def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Sets priorities before their exponent; ignores sequences that were removed.
-
-        An update may fail, so NaN, infinite and negative priorities are ignored.
-        """
+        """Sets priorities before their exponent; ignores invalid ones and removed sequences."""
         usable = np.isfinite(priorities) & (priorities >= 0)
         powers = priorities[usable].astype(np.float64) ** self._scheme.priority_exponent
+        by_leaf = {}
         with self._lock:
-            by_leaf = {
-                key % self._num_leaves: power
-                for key, power in zip(keys[usable].tolist(), powers.tolist(), strict=True)
-                if self._holds(key)
-            }
+            for key, power in zip(keys[usable].tolist(), powers.tolist(), strict=True):
+                leaf = key % self._num_leaves
+                if leaf in self._sequences and self._sequences[leaf].key == key:
+                    by_leaf[leaf] = power
             self._tree.update(list(by_leaf), list(by_leaf.values()))
-
-    def _holds(self, key: int) -> bool:
-        sequence = self._sequences.get(key % self._num_leaves)
-        return sequence is not None and sequence.key == key
 
     def metrics(self) -> dict[str, float]:
         """Returns metrics for TensorBoard; bytes are those of what this process added."""
@@ -215,11 +199,7 @@ class SequenceStore:
             return Contents(self._layout, priorities, list(self._sequences.values()))
 
     def restore(self, contents: Contents) -> None:
-        """Fills an empty store, which is unusable after an error.
-
-        Raises:
-          ValueError: If the contents are of other unrolls or do not fit.
-        """
+        """Fills an empty store; raises ValueError if the contents do not fit."""
         sequences, priorities = contents.sequences, contents.priorities
         if contents.layout != self._layout:
             raise ValueError("it is of other unrolls")

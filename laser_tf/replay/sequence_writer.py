@@ -1,10 +1,9 @@
 """Writes overlapping sequences to replay (R2D2, section 2.3).
 
-A sequence is S unrolls in a row, [S, T + 1, ...]: first the burn-in, then the unrolls that are
-learned from. Sequences never cross an episode's end. Blank unrolls, without any transition, fill
-the burn-in before an episode's start, so that its first steps are learned from, too. They also
-fill the rest of a sequence after the episode's end. All sequences refer to the same unrolls: the
-overlap costs no memory.
+A sequence is S unrolls of one episode, [S, T + 1, ...]: first the burn-in, then those that are
+learned from. Blank unrolls, without any transition, fill the burn-in before an episode's start, so
+that its first steps are learned from, too. They also fill a sequence after the episode's end. All
+sequences refer to the same unrolls: the overlap costs no memory.
 """
 
 import math
@@ -16,7 +15,7 @@ import tree
 
 from laser_tf import array_function
 from laser_tf.agents import base as agents_base
-from laser_tf.replay import env_writer, stored_unroll
+from laser_tf.replay import stored_unroll, writers
 from laser_tf.replay.schemes import base, sequences
 
 Priority = Callable[[stored_unroll.StoredUnroll], float]
@@ -34,14 +33,11 @@ def initial_priority(agent: agents_base.Agent) -> Priority:
     return lambda parts: float(compiled(parts))
 
 
-class SequenceWriter(env_writer.EnvWriter):
+class SequenceWriter(writers.EnvWriter):
     """Writes each sequence once complete; the queue gets the count of each unroll."""
 
     def __init__(self, scheme: sequences.Sequences, context: base.ActorContext, priority: Priority):
-        """Creates a Reverb writer for each environment.
-
-        `priority` gets the unrolls [S, ...] of a new sequence without observations and states.
-        """
+        """`priority` gets unrolls [S, ...] of a new sequence without observations and states."""
         length = scheme.unroll_length
         self._burn_in = scheme.burn_in // length
         self._size = scheme.steps_per_entry // length

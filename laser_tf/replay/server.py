@@ -12,19 +12,15 @@ import reverb
 from laser_tf import errors
 from laser_tf.replay import (
     connection,
-    lease,
     memory,
-    memory_limit,
     server_address,
     stored_unroll,
     table_checkpoint,
-    table_info,
     tables,
 )
 from laser_tf.replay.schemes import base
 from laser_tf.workdir import checkpoint_rotation
 
-_ENFORCEMENT_PERIOD_SECONDS = 0.5
 _GUARD_TIMEOUT_SECONDS = 5.0  # The thread that guards memory exits sooner unless Reverb blocks it.
 
 MakeContext = Callable[[], contextlib.AbstractContextManager]
@@ -33,13 +29,8 @@ MakeContext = Callable[[], contextlib.AbstractContextManager]
 class ReplayServer:
     """Reverb server with the tables of a run or a sweep, restored from their checkpoint.
 
-    Reverb listens on every interface without authentication: see `host.private_network`.
-
-    Attributes:
-      port: Port that the server listens on.
-      address: "host:port" for clients on this machine.
-      client: Reverb client of this server.
-      is_restored: Whether the tables were restored from a checkpoint.
+    Reverb listens on every interface without authentication: see `host.private_network`. `address`
+    is the "host:port" for clients on this machine.
     """
 
     def __init__(
@@ -56,15 +47,14 @@ class ReplayServer:
         """Starts the server.
 
         Args:
-          scheme: Replay scheme. A restored table keeps the sizes of its checkpoint.
+          scheme: Replay scheme. A restored table keeps its size.
           signature: Signature of an unroll.
           checkpoint_path: Directory of the newest checkpoint.
           port: Port to listen on; 0 selects a free port.
           queues: Names of the learners' queues. The queue of this process is the first.
           is_external: Whether the server is not part of a run. Runs then lease its queues, and a
             checkpoint of other tables is an error. Otherwise that checkpoint counts as damaged.
-          make_saving_context: Returns a context manager that is entered while Reverb writes a
-            checkpoint.
+          make_saving_context: Returns a context manager to enter while Reverb writes a checkpoint.
 
         Raises:
           ConfigError: If the port is in use, or the tables of an external server have changed.
@@ -98,7 +88,7 @@ class ReplayServer:
         self.client = reverb.Client(self.address)
 
     def _make_tables(self) -> list[reverb.Table]:
-        leases = map(lease.make_table, self._queues) if self._is_external else ()
+        leases = map(tables.make_lease, self._queues) if self._is_external else ()
         return [*self._scheme.make_tables(self._signature, self._queues), *leases]
 
     def _restore(self, path: pathlib.Path) -> reverb.Server:
@@ -109,20 +99,19 @@ class ReplayServer:
         items = table_checkpoint.verify(checkpoint)
         made = self._make_tables()
         saved = table_checkpoint.tables(checkpoint)
-        difference = _compare_signatures(saved, made)
-        if self._is_external and (difference := difference or _compare_options(saved, made)):
+        if difference := _difference(saved, made, compare_options=self._is_external):
+            if not self._is_external:
+                raise checkpoint_rotation.DamagedError(difference)
             raise errors.ConfigError(
                 f"{path} must hold a replay of the same configuration: {difference}. Use that "
                 "configuration, or another --checkpoint_folder."
             )
-        if difference:
-            raise checkpoint_rotation.DamagedError(difference)
         try:
             server = self._serve(made, checkpoint)
         except Exception as error:  # Reverb raises almost any exception.
             server_address.check_port(self._port)  # Another process may have taken the port.
             raise checkpoint_rotation.DamagedError(self._describe(error)) from None
-        infos = table_info.read(reverb.Client(f"localhost:{server.port}"))
+        infos = tables.read(reverb.Client(f"localhost:{server.port}"))
         found = {name: info.current_size for name, info in infos.items() if info.current_size}
         if found != items:
             server.stop()
@@ -144,9 +133,9 @@ class ReplayServer:
         """Returns a new connection of this process to the server."""
         return connection.ReplayConnection(self.address, self._scheme, self._queues[0])
 
-    def tables(self) -> dict[str, table_info.TableInfo]:
+    def tables(self) -> dict[str, tables.TableInfo]:
         """Returns the state of all tables, by name."""
-        return table_info.read(self.client)
+        return tables.read(self.client)
 
     def fill_levels(self) -> dict[str, float]:
         """Returns the items of each table divided by its capacity, by metric name."""
@@ -158,8 +147,7 @@ class ReplayServer:
     def checkpoint(self) -> None:
         """Saves all tables and keeps the previous checkpoint.
 
-        Raises:
-          RuntimeError: If the checkpoint cannot be written. Existing checkpoints are unchanged.
+        Raises RuntimeError if that fails. Existing checkpoints are then unchanged.
         """
         with self._described_errors(), self._checkpoints.saving() as path:
             table_checkpoint.write_manifest(self._write_checkpoint(path))
@@ -188,23 +176,15 @@ class ReplayServer:
     def guard_memory(self, limit_bytes: int | None = None) -> None:
         """Starts a thread that removes the oldest items if memory runs out, until `stop`.
 
-        Memory is that of the machine, and with a limit also the resident memory of the process.
+        The limit is that of the process's resident memory; the machine's memory always counts.
         """
         if not self._scheme.replay_table:
             return
-        limit = memory_limit.MemoryLimit(
-            self,
-            self._scheme.replay_table,
-            limit_bytes,
-            self._base_bytes,
-            min_items=self._scheme.batch_size,
+        table, min_items = self._scheme.replay_table, self._scheme.batch_size
+        limit = memory.MemoryLimit(self, table, limit_bytes, self._base_bytes, min_items)
+        self._guard = threading.Thread(
+            target=limit.keep_enforcing, args=(self._stopped,), name="replay memory", daemon=True
         )
-
-        def enforce() -> None:
-            while not self._stopped.wait(_ENFORCEMENT_PERIOD_SECONDS):
-                limit.try_to_enforce()
-
-        self._guard = threading.Thread(target=enforce, name="replay memory", daemon=True)
         self._guard.start()
 
     def _describe(self, error: Exception) -> str:
@@ -219,28 +199,25 @@ class ReplayServer:
         self._close_parent()
 
 
-def _compare_signatures(
-    saved: Mapping[str, table_checkpoint.Table], made: Sequence[reverb.Table]
+def _difference(
+    saved: Mapping[str, table_checkpoint.Table],
+    made: Sequence[reverb.Table],
+    *,
+    compare_options: bool,
 ) -> str:
-    """Describes the first difference of names or signatures; "" for none."""
-    here = {table.name: table.info.signature for table in made}
+    """Describes the first difference of names and signatures, "" for none.
+
+    With `compare_options` also of sizes and samplers, which a restored table keeps.
+    """
+    here = {table.name: table.info for table in made}
     if saved.keys() != here.keys():
         return f"it has the tables {', '.join(sorted(saved))}, not {', '.join(sorted(here))}"
     for name, table in saved.items():
-        there = table_info.signature(table_info.TableInfo(signature=table.signature))
-        if difference := tables.difference(there, here[name]):
+        info, encoded = here[name], tables.TableInfo(signature=table.signature)
+        if difference := tables.difference(encoded, info.signature):
             return f"table {name!r} has other unrolls: {difference}"
-    return ""
-
-
-def _compare_options(
-    saved: Mapping[str, table_checkpoint.Table], made: Sequence[reverb.Table]
-) -> str:
-    """Describes the first difference of sizes or samplers, which a restored table keeps."""
-    for info in (table.info for table in made):
-        there = saved[info.name]
-        if there.max_size != info.max_size:
-            return f"table {info.name!r} has {there.max_size} items there, {info.max_size} here"
-        if there.sampler != info.sampler_options:
-            return f"table {info.name!r} has another sampler, e.g. another priority_exponent"
+        if compare_options and table.max_size != info.max_size:
+            return f"table {name!r} has {table.max_size} items there, {info.max_size} here"
+        if compare_options and table.sampler != info.sampler_options:
+            return f"table {name!r} has another sampler, e.g. another priority_exponent"
     return ""

@@ -1,7 +1,7 @@
 """The unroll of one environment that an item of replay holds, with images as single frames.
 
-Frames are stored once and stacked in the learner: an Atari observation of four frames would take
-four times the memory. K - 1 frames before step 0 come along as the history of the first stacks.
+The learner stacks frames, since stored stacks of K frames would take K times the memory. K - 1
+frames before step 0 are the history of the first stacks.
 """
 
 from typing import Any, NamedTuple
@@ -78,10 +78,7 @@ def signature(
     frame_stack: int,
     for_sequences: bool = False,
 ) -> StoredUnroll:
-    """Returns the `tf.TensorSpec`s of a stored unroll, from specs of one step and a core state.
-
-    Sequences are joined from unrolls that also store their next core state.
-    """
+    """Returns the `tf.TensorSpec`s of a stored unroll, from specs of one step and a core state."""
     steps, with_history = unroll_length + 1, unroll_length + frame_stack
 
     def named(nest: Any, name: str, *leading: int) -> Any:
@@ -132,13 +129,11 @@ def blank(unroll_signature: StoredUnroll) -> StoredUnroll:
 
 
 def unpack(batch: Batch, member_index: int = 0) -> types.Unroll:
-    """Converts a batch of tensors to the loss's unroll: time-major, with stacked frames.
-
-    `member_index` is the index of the learning agent in its sweep.
-    """
+    """Converts a batch of tensors to the loss's unroll: time-major, with stacked frames."""
     stored = batch.unrolls
     env_output, agent_output, stored_states = tf.nest.map_structure(
-        _swap_time_and_batch, (stored.env_output, stored.agent_output, batch.stored_states)
+        lambda leaf: tf.transpose(leaf, [1, 0, *range(2, leaf.shape.rank)]),
+        (stored.env_output, stored.agent_output, batch.stored_states),
     )
     return types.Unroll(
         types.EnvOutput(*frame_stacking.stack_observations(env_output)),
@@ -186,7 +181,3 @@ def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
         parts.next_core_state,
     )
     return joined, states
-
-
-def _swap_time_and_batch(tensor: tf.Tensor) -> tf.Tensor:
-    return tf.transpose(tensor, [1, 0, *range(2, tensor.shape.rank)])

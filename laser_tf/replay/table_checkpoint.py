@@ -9,13 +9,13 @@ checkpoint is a directory, named after its time, with Reverb's files and `manife
 import collections
 import json
 import pathlib
-import struct
 import zlib
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
+from tensorflow.python.lib.io import _pywrap_record_io
 
 from laser_tf import errors
 from laser_tf.workdir import atomic, checkpoint_rotation
@@ -35,8 +35,8 @@ def find(root: pathlib.Path) -> pathlib.Path | None:
 def write_manifest(checkpoint: pathlib.Path) -> None:
     """Writes the manifest of a new checkpoint; raises DamagedError for incomplete files."""
     # Reverb ignores errors of closing a file, when a full disk is reported for small files.
-    for name in (_TABLES, _CHUNKS):
-        collections.deque(_decompressed(checkpoint / name), maxlen=0)
+    for name in (_ITEMS, _TABLES, _CHUNKS):
+        _check_complete(checkpoint / name)
     manifest = {
         "crc32": {name: _crc32(checkpoint / name) for name in _FILES},
         "items": collections.Counter(item.table for item in _items(checkpoint)),
@@ -47,8 +47,7 @@ def write_manifest(checkpoint: pathlib.Path) -> None:
 def verify(checkpoint: pathlib.Path) -> dict[str, int]:
     """Verifies a checkpoint against its manifest; returns the items of each table that has any.
 
-    Raises:
-      DamagedError: If the checkpoint differs from what was saved.
+    Raises DamagedError if the checkpoint differs from what was saved.
     """
     try:
         manifest = json.loads((checkpoint / MANIFEST).read_text())
@@ -91,27 +90,15 @@ def _crc32(path: pathlib.Path) -> int:
 
 
 def _records(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields TFRecords: length and its checksum, then data and its checksum."""
-    buffer = b""
-    for block in _decompressed(path):
-        buffer += block
-        start = 0
-        while len(buffer) - start >= 12:
-            end = start + 12 + struct.unpack_from("<Q", buffer, start)[0]
-            if end + 4 > len(buffer):
-                break
-            yield buffer[start + 12 : end]
-            start = end + 4
-        buffer = buffer[start:]
-    if buffer:
-        raise checkpoint_rotation.DamagedError(f"{path.name} ends in the middle of a record")
+    return _pywrap_record_io.RecordIterator(str(path), "ZLIB")
 
 
-def _decompressed(path: pathlib.Path) -> Iterator[bytes]:
-    """Yields a file's contents in blocks; zlib verifies its checksum at the end."""
+def _check_complete(path: pathlib.Path) -> None:
+    """Raises DamagedError unless a compressed file ends as zlib expects."""
     stream = zlib.decompressobj()
     try:
-        yield from map(stream.decompress, _blocks(path))
+        for block in _blocks(path):
+            stream.decompress(block)
     except zlib.error:
         raise checkpoint_rotation.DamagedError(f"{path.name} cannot be decompressed") from None
     if not stream.eof or stream.unused_data:

@@ -1,8 +1,7 @@
 """Checks that unrolls hold values that an agent can learn from.
 
-Any process that reaches a replay server can insert items. Reverb checks their shapes and dtypes
-only. An action that does not exist ends an update with an error, and NaN in one unroll makes the
-loss of the batch NaN.
+Any process that reaches a replay server can insert items, and Reverb checks only their shapes and
+dtypes. An action that does not exist fails an update, and NaN in one unroll makes the loss NaN.
 """
 
 import logging
@@ -69,8 +68,7 @@ class UnrollCheck:
     def mask(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
         """Replaces invalid unrolls of a batch of arrays by unrolls without transitions.
 
-        Raises:
-          InvalidExperienceError: If none of many batches had a valid unroll.
+        Raises InvalidExperienceError if none of many batches had a valid unroll.
         """
         is_invalid = self._find(batch.unrolls, batch.stored_states)
         self._batches = self._batches + 1 if is_invalid.all() else 0

@@ -2,7 +2,7 @@
 
 import abc
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,8 @@ import tensorflow as tf
 import tree
 
 from laser_tf import types
-from laser_tf.replay import connection, resilient_writer, stored_unroll
+from laser_tf.replay import resilient_writer, stored_unroll
 from laser_tf.replay.schemes import base
-
-_MAX_PENDING = 32  # Items that are being sent; Reverb warns above 50.
 
 
 class Step(NamedTuple):
@@ -45,20 +43,15 @@ class Writer(abc.ABC):
 
 
 class UnrollBuffer:
-    """The T + 1 steps that an actor fills for N environments, with their frame history.
-
-    Attributes:
-      last_step: T.
-      steps: Filled steps of each environment, integers [N]; T + 1 complete an unroll.
-    """
+    """The T + 1 steps that an actor fills for N environments, with their frame history."""
 
     def __init__(
         self, signature: stored_unroll.StoredUnroll, task_ids: np.ndarray, member: int = 0
     ):
         num_envs = len(task_ids)
         length = stored_unroll.num_steps(signature.env_output)
-        self.last_step = length - 1
-        self.steps = np.zeros(num_envs, int)
+        self.last_step = length - 1  # T
+        self.steps = np.zeros(num_envs, int)  # filled; T + 1 complete an unroll
         self._task_ids = task_ids
         self._member = np.int32(member)
         # 63 random bits, so that a collision is improbable.
@@ -69,22 +62,18 @@ class UnrollBuffer:
             lambda spec: tf.TensorSpec([length, *spec.shape], spec.dtype), signature.core_state
         )
         every_step = (signature.env_output, signature.agent_output, states)
-        self._structure = tree.map_structure(lambda _: 0, every_step)
+        self._structure = every_step
         # Flat, because mapping over nests would cost more than the copying.
         self._arrays = [
             np.zeros([spec.shape[0], num_envs, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
             for spec in tree.flatten(every_step)
         ]
         self._histories = [len(array) - length for array in self._arrays]
-        self._is_first = len(
-            tree.flatten(signature.env_output[:3])
-        )  # Index of `is_first` in `_arrays`.
+        # Index of `is_first` in `_arrays`.
+        self._is_first = len(tree.flatten(signature.env_output[:3]))
 
     def write(self, step: Step) -> None:
-        """Stores the next step of every environment.
-
-        Carries the last step of full unrolls over first.
-        """
+        """Stores the next step of every environment; carries over full unrolls first."""
         full = np.flatnonzero(self.steps > self.last_step)
         if full.size:
             self.carry_over(full)
@@ -100,14 +89,10 @@ class UnrollBuffer:
     def take_unroll(
         self, index: int, learner_update: int, new_steps: int | None = None
     ) -> stored_unroll.StoredUnroll:
-        """Returns views of the filled unroll of an environment and increments its unroll number.
+        """Returns views, valid until the next write, of the filled unroll of environment `index`.
 
-        The views are valid until the next write.
-
-        Args:
-          index: Index of the environment.
-          learner_update: Number of updates of the weights that acted.
-          new_steps: Agent steps that no earlier unroll contains; None means T.
+        Increments the unroll number. `new_steps` counts the agent steps that no earlier unroll
+        contains; None means T.
         """
         env_output, agent_output, states = tree.unflatten_as(
             self._structure, [array[:, index] for array in self._arrays]
@@ -141,64 +126,11 @@ class UnrollBuffer:
         self._arrays[self._is_first][first:, index] = True
 
 
-class UnrollStream:
-    """Sends complete unrolls: one Reverb step and chunk each, shared by the items of all tables.
-
-    A Reverb step per unroll costs a quarter of the Python time of a step per agent step.
-
-    Each unroll arrives at least once, even if the server is killed: an unroll that may not be in
-    its tables is written again.
-    """
-
-    def __init__(self, replay: connection.ReplayConnection, table_names: Mapping[str, bool]):
-        """Creates a stream to tables, see `ReplayScheme.unroll_tables`."""
-        self._writer = resilient_writer.ResilientWriter(replay, unrolls_kept=1)
-        self._table_names = table_names
-        self._unrolls: Sequence[stored_unroll.StoredUnroll] = ()
-
-    def write(
-        self,
-        unrolls: Sequence[stored_unroll.StoredUnroll],
-        should_stop: Callable[[], bool],
-        max_pending: int = _MAX_PENDING,
-    ) -> None:
-        """Sends unrolls in the background; blocks while more than `max_pending` items are pending.
-
-        The arrays must stay unchanged until `wait` or the next call.
-        """
-        writer, self._unrolls = self._writer, unrolls
-        while writer.open(should_stop):
-            try:
-                for unroll in unrolls:
-                    writer.append(unroll)
-                    trajectory = tree.map_structure(lambda leaf: leaf[-1], writer.history)
-                    for table, is_full_unroll in self._table_names.items():
-                        item = trajectory if is_full_unroll else stored_unroll.header_of(trajectory)
-                        writer.create_item(table, 1.0, item)
-                    writer.flush(should_stop, _MAX_PENDING)
-                writer.flush(should_stop, max_pending)
-                return
-            except resilient_writer.WriterLostError:
-                continue
-
-    def wait(self, should_stop: Callable[[], bool]) -> None:
-        """Blocks until all items are in their tables, also while the queue is full."""
-        try:
-            self._writer.flush(should_stop)
-        except resilient_writer.WriterLostError:
-            self.write(self._unrolls, should_stop, max_pending=0)
-        self._unrolls = ()
-
-    def close(self) -> None:
-        """Closes the stream without waiting for a server that may be gone."""
-        self._writer.close()
-
-
-class UnrollWriter(Writer):
+class UnrollWriter(resilient_writer.UnrollStream, Writer):
     """Fills unrolls of N environments in parallel and writes all of them at once."""
 
     def __init__(self, scheme: base.ReplayScheme, context: base.ActorContext):
-        self._stream = UnrollStream(context.replay, scheme.unroll_tables(context.replay.queue))
+        super().__init__(context.replay, scheme.unroll_tables(context.replay.queue))
         self._buffer = UnrollBuffer(context.signature, context.task_ids, context.member_index)
 
     def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
@@ -207,12 +139,89 @@ class UnrollWriter(Writer):
         full = np.flatnonzero(self._buffer.steps > self._buffer.last_step)
         if full.size:  # All environments fill in lockstep.
             unrolls = [self._buffer.take_unroll(index, step.learner_update) for index in full]
-            self._stream.write(unrolls, should_stop)
+            self.write(unrolls, should_stop)
+
+
+class EnvWriter(Writer):
+    """Cuts the episodes of N environments, each from its start, into unrolls with separate writers.
+
+    Steps after an episode's end in its last unroll have `is_first`, so that losses mask them. If a
+    Reverb writer is lost, the environment's history, which its next items refer to, starts again.
+    """
+
+    def __init__(
+        self,
+        context: base.ActorContext,
+        signature: stored_unroll.StoredUnroll,
+        unrolls_kept: int,
+        *,
+        separate_chunks: bool = False,
+    ):
+        """Creates a `ResilientWriter` for each environment, which its first unroll opens."""
+        self._buffer = UnrollBuffer(signature, context.task_ids, context.member_index)
+        self._writers = [
+            resilient_writer.ResilientWriter(
+                context.replay, unrolls_kept, signature if separate_chunks else None
+            )
+            for _ in context.task_ids
+        ]
+        self._unrolls = np.zeros(len(self._writers), int)  # Appended unrolls of the episode.
+        self._new_steps = np.zeros(len(self._writers), int)  # Agent steps that no unroll contains.
+
+    def add(self, step: Step, should_stop: Callable[[], bool]) -> None:
+        """See `Writer`."""
+        for index in np.flatnonzero(step.env_output.is_first):
+            self._finish_episode(index, step.learner_update, should_stop)
+        self._buffer.write(step)
+        self._new_steps += 1
+        for index in np.flatnonzero(self._buffer.steps > self._buffer.last_step):
+            self._write_unroll(index, step.learner_update, should_stop)
+            self._buffer.carry_over(index)
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Writer`."""
-        self._stream.wait(should_stop)
+        for index, writer in enumerate(self._writers):
+            try:
+                writer.flush(should_stop)
+            except resilient_writer.WriterLostError:
+                self._unrolls[index] = 0
 
     def close(self) -> None:
-        """See `Writer`."""
-        self._stream.close()
+        """See `Writer`; unfinished episodes are lost."""
+        resilient_writer.close_all(self._writers)
+
+    def _finish_episode(
+        self, index: int, learner_update: int, should_stop: Callable[[], bool]
+    ) -> None:
+        """Writes the rest of the episode that ended in the step before, if any."""
+        if self._buffer.steps[index] > 1:  # The previous unroll contains step 0.
+            self._buffer.end_episode(index)
+            self._write_unroll(index, learner_update, should_stop)
+        if self._unrolls[index]:
+            try:
+                self._end(index)
+                self._writers[index].end_episode(should_stop)
+            except resilient_writer.WriterLostError:
+                pass
+        self._buffer.steps[index] = self._unrolls[index] = 0
+
+    def _write_unroll(
+        self, index: int, learner_update: int, should_stop: Callable[[], bool]
+    ) -> None:
+        """Writes a full unroll, with another Reverb writer if the first is lost."""
+        unroll = self._buffer.take_unroll(index, learner_update, self._new_steps[index])
+        self._new_steps[index] = 0
+        while self._writers[index].open(should_stop):
+            try:
+                self._append(index, unroll)
+                return
+            except resilient_writer.WriterLostError:
+                self._unrolls[index] = 0
+
+    @abc.abstractmethod
+    def _append(self, index: int, unroll: stored_unroll.StoredUnroll) -> None:
+        """Appends a full unroll of an environment to its writer, and counts it."""
+
+    @abc.abstractmethod
+    def _end(self, index: int) -> None:
+        """Creates the last items of an environment's episode."""

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import batch_sources, client, server, stored_unroll, writers
+from laser_tf.replay import batch_sources, client, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import alternating, base
 from testing import fakes
 
@@ -69,7 +69,7 @@ class AlternatingBatchesTest(absltest.TestCase):
         self._replay = served.connect()
 
     def _write(self, *numbers: int) -> None:
-        target = writers.UnrollStream(self._replay, CONFIG.unroll_tables(base.QUEUE))
+        target = resilient_writer.UnrollStream(self._replay, CONFIG.unroll_tables(base.QUEUE))
         zeros = stored_unroll.blank(SIGNATURE)
         for number in numbers:
             unroll = zeros._replace(new_steps=np.int64(T), number=np.int64(number))

@@ -27,10 +27,7 @@ class UnrollCounterTest(parameterized.TestCase):
             counter.add(np.array([7, 8]), np.array([number, number]))
         self.assertEqual(
             counter.metrics(),
-            {
-                "replay/lost_unrolls": 2.0 * lost,
-                "replay/duplicated_unrolls": 2.0 * duplicated,
-            },
+            {"replay/lost_unrolls": 2.0 * lost, "replay/duplicated_unrolls": 2.0 * duplicated},
         )
 
 

@@ -11,7 +11,7 @@ import grpc
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.replay import client, connection, lease, server, stored_unroll, writers
+from laser_tf.replay import client, connection, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import base, contextual, mixed, replay_only, sequences
 from testing import fakes, messages
 
@@ -70,10 +70,7 @@ class ReplayClientTest(parameterized.TestCase):
 
     @parameterized.parameters(
         (replay_only.ReplayOnly, {}),
-        (
-            sequences.Sequences,
-            {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": 0},
-        ),
+        (sequences.Sequences, {"sequence_length": 2 * T, "sequence_overlap": T, "burn_in": 0}),
     )
     def test_capacity_below_the_warm_up_is_rejected(self, scheme, overrides):
         there = _config(scheme, steps_per_update=20 * T, capacity=40 * T, **overrides)
@@ -118,7 +115,7 @@ class ReplayClientTest(parameterized.TestCase):
         with self.assertNoLogs(level="WARNING"):
             client.connect_external(config, SIGNATURE, RUN, is_new=True).stop()
         replay = connection.ReplayConnection(config.address, config)
-        stream = writers.UnrollStream(replay, config.unroll_tables(replay.queue))
+        stream = resilient_writer.UnrollStream(replay, config.unroll_tables(replay.queue))
         for _ in range(12):
             stream.write([stored_unroll.blank(SIGNATURE)], _never)
         stream.wait(_never)
@@ -134,7 +131,7 @@ class ReplayClientTest(parameterized.TestCase):
         config = self._serve(_config())
         first = self._open(config)
         before = set(threading.enumerate())
-        with messages.raises(lease.LeaseTakenError, config.address, RUN):
+        with messages.raises(client.LeaseTakenError, config.address, RUN):
             client.connect_external(config, SIGNATURE, RUN.with_name("b"))
         started = [thread.name for thread in set(threading.enumerate()) - before]
         self.assertNotIn("replay poll", started)  # It would poll the server forever.

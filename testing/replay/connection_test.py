@@ -10,7 +10,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.replay import connection, server, server_address, table_info
+from laser_tf.replay import connection, server, server_address, tables
 from laser_tf.replay.schemes import base, episodes, mixed
 from testing import fakes, messages
 
@@ -33,10 +33,7 @@ class _WithoutIPv6(socket.socket):
 class AddressTest(parameterized.TestCase):
     @parameterized.parameters(socket.socket, _WithoutIPv6)
     def test_port_in_use_is_rejected_with_and_without_ipv6(self, sockets):
-        with (
-            mock.patch.object(socket, "socket", sockets),
-            socket.create_server(("", 0)) as taken,
-        ):
+        with mock.patch.object(socket, "socket", sockets), socket.create_server(("", 0)) as taken:
             server_address.check_port(0)
             port = taken.getsockname()[1]
             with messages.raises(errors.ConfigError, "port", port):
@@ -51,11 +48,11 @@ class LivenessTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._time = 100.0
-        self._liveness = table_info.Liveness(clock=lambda: self._time)
+        self._liveness = tables.Liveness(clock=lambda: self._time)
 
     def _answer(self, age: float) -> bool:
         """Records the answer of a server that is `age` seconds old."""
-        info = table_info.TableInfo()
+        info = tables.TableInfo()
         info.table_worker_time.sleeping_ms = int(1000 * age)
         return self._liveness.record_answer({"online": info}, ADDRESS)
 

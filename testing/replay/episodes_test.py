@@ -12,14 +12,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import observations, types
 from laser_tf.agents import base, laser, laser_config
-from laser_tf.replay import (
-    connection,
-    dataset,
-    episode_replay,
-    server,
-    stored_unroll,
-    writers,
-)
+from laser_tf.replay import connection, dataset, episode_replay, server, stored_unroll, writers
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import episodes
 from testing import fakes

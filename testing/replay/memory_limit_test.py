@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import client, dataset, memory, memory_limit, server, stored_unroll, writers
+from laser_tf.replay import client, dataset, memory, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
 from testing import fakes, messages
 
@@ -45,7 +45,7 @@ class MemoryLimitTest(absltest.TestCase):
         self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
         self._replay = self._server.connect()
-        self._target = writers.UnrollStream(self._replay, {"replay": True})
+        self._target = resilient_writer.UnrollStream(self._replay, {"replay": True})
         self._random = np.random.default_rng(0)
         self._number = 0
         self._write(100)  # buffers of gRPC's are part of what the process takes anyway
@@ -53,7 +53,7 @@ class MemoryLimitTest(absltest.TestCase):
         ctypes.CDLL(None).malloc_trim(0)  # what earlier tests have left is no room
         base = memory.resident_bytes()
         self._bytes = base + ROOM
-        self._limit = memory_limit.MemoryLimit(self._server, "replay", self._bytes, base)
+        self._limit = memory.MemoryLimit(self._server, "replay", self._bytes, base)
 
     def _write(self, unrolls: int) -> None:
         """Writes unrolls that cannot be compressed."""
@@ -115,8 +115,9 @@ class MemoryLimitTest(absltest.TestCase):
 
     def test_without_memory_left_the_oldest_items_are_removed(self):
         self._write(200)
-        has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
-        limit = memory_limit.MemoryLimit(self._server, "replay", None, 0, has_room=has_room)
+        free = mock.Mock(side_effect=[True, False, False, *[True] * 10])
+        self.enter_context(mock.patch.object(memory, "has_room", free))
+        limit = memory.MemoryLimit(self._server, "replay", None, 0)
         with self.assertLogs(level="WARNING"):
             for size in (200, 190, 190, 190):
                 limit.enforce()
@@ -134,16 +135,15 @@ class MemoryLimitTest(absltest.TestCase):
             mock.patch.object(self._server, "tables", side_effect=RuntimeError("gone")),
             self.assertLogs(level="WARNING") as logs,
         ):
-            self._limit.try_to_enforce()
-            self._limit.try_to_enforce()
+            self._limit.keep_enforcing(mock.Mock(wait=mock.Mock(side_effect=[False, False, True])))
         self.assertLen(logs.output, 1)
 
     def test_guarded_server_removes_items_until_it_stops(self):
         before = set(threading.enumerate())
-        with _machine(0, 10**9), mock.patch.object(server, "_ENFORCEMENT_PERIOD_SECONDS", 0.01):
+        with _machine(0, 10**9), mock.patch.object(memory, "ENFORCEMENT_PERIOD_SECONDS", 0.01):
             served = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "guarded")
             replay = served.connect()
-            self._target = writers.UnrollStream(replay, {"replay": True})
+            self._target = resilient_writer.UnrollStream(replay, {"replay": True})
             self._write(30)
             served.guard_memory()
             for _ in range(1_000):

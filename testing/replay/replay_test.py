@@ -10,7 +10,7 @@ import reverb
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import connection, dataset, server, stored_unroll, writers
+from laser_tf.replay import connection, dataset, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import base, mixed, registry, replay_only
 from testing import fakes, messages
 
@@ -79,8 +79,8 @@ class ReplayTest(parameterized.TestCase):
             target.write([_unroll(number)], _never)
         target.wait(_never)
 
-    def _stream(self, replay, config) -> writers.UnrollStream:
-        return writers.UnrollStream(replay, config.unroll_tables(base.QUEUE))
+    def _stream(self, replay, config) -> resilient_writer.UnrollStream:
+        return resilient_writer.UnrollStream(replay, config.unroll_tables(base.QUEUE))
 
     def test_replay_only_counts_new_steps(self):
         config = _config(replay_only.ReplayOnly, steps_per_update=2 * T, capacity=1000)
@@ -136,7 +136,7 @@ class ReplayTest(parameterized.TestCase):
         )  # fmt: skip
         replay = self._serve(config)
         self._write(replay, config, range(4))
-        queue = writers.UnrollStream(replay, {replay.queue: True})
+        queue = resilient_writer.UnrollStream(replay, {replay.queue: True})
         for number in range(40):
             queue.write([_unroll(number)], _never)
         queue.wait(_never)

@@ -15,11 +15,11 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.replay import (
     dataset,
+    resilient_writer,
     server,
     server_address,
     stored_unroll,
     table_checkpoint,
-    writers,
 )
 from laser_tf.replay.schemes import base, mixed
 from testing import fakes, messages
@@ -35,7 +35,7 @@ OLDER, NEWER = 3, 8  # items in the two checkpoints
 
 def _write(served: server.ReplayServer, items: int) -> None:
     replay = served.connect()
-    target = writers.UnrollStream(replay, CONFIG.unroll_tables(base.QUEUE))
+    target = resilient_writer.UnrollStream(replay, CONFIG.unroll_tables(base.QUEUE))
     unroll = stored_unroll.blank(SIGNATURE)
     first = replay.size()
     for number in range(first, items):

@@ -10,7 +10,7 @@ import numpy as np
 import tree
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import dataset, memory, sequence_checkpoint, sequence_store, stored_unroll
+from laser_tf.replay import contextual_replay, dataset, memory, sequence_store, stored_unroll
 from testing import messages, numbered_sequences
 
 S, U = numbered_sequences.S, numbered_sequences.U  # unrolls of a sequence, steps of an unroll
@@ -37,10 +37,8 @@ def _newest(drawn: stored_unroll.ReplaySample) -> list[tuple[int, int]]:
     return list(zip(*(tag.tolist() for tag in tags), strict=True))
 
 
-def _filled(config=None, sequences: int = 50, environments: int = 2, **arguments):
-    store = sequence_store.SequenceStore(
-        config or numbered_sequences.config(), SIGNATURE, seed=1, **arguments
-    )
+def _filled(config=None, sequences: int = 50, environments: int = 2):
+    store = sequence_store.SequenceStore(config or numbered_sequences.config(), SIGNATURE, seed=1)
     for number in range(sequences // environments):
         for environment in range(environments):
             store.add(numbered_sequences.make(environment, number + S))
@@ -131,11 +129,10 @@ class SequenceStoreTest(parameterized.TestCase):
         np.testing.assert_allclose(store.sample(10).probability, 1 / 20)
 
     def test_slow_stream_does_not_block_others(self):
+        leaves = 4 * sequence_store.BLOCK
+        self.enter_context(mock.patch.object(sequence_store, "SPARE_LEAVES", leaves))
         store = sequence_store.SequenceStore(
-            numbered_sequences.config(capacity=20 * U),
-            SIGNATURE,
-            seed=1,
-            spare_leaves=4 * sequence_store.BLOCK,
+            numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
         )
         for number in range(1_000):
             store.add(numbered_sequences.make(0, number + S))
@@ -177,10 +174,10 @@ class SequenceStoreTest(parameterized.TestCase):
         np.testing.assert_array_equal(known[~np.isnan(known)], [1, 2, 0, 1, 1, 1, 1])
 
     def test_without_memory_left_the_oldest_are_removed(self):
-        has_room = mock.Mock(side_effect=[True, False, False, *[True] * 10])
+        free = mock.Mock(side_effect=[True, False, False, *[True] * 10])
         config = numbered_sequences.config(capacity=10_000 * U)
-        with self.assertLogs(level="WARNING") as logs:
-            store = _filled(config, sequences=2_000, environments=1, has_room=has_room)
+        with mock.patch.object(memory, "has_room", free), self.assertLogs(level="WARNING") as logs:
+            store = _filled(config, sequences=2_000, environments=1)
         self.assertLen(logs.output, 1)
         held = int(0.95 * 511)  # 511 were there at the first look, 485 at the second
         messages.assert_names(logs.output[0], f"{held * U:,}", "40,000", "replay.capacity")
@@ -227,13 +224,11 @@ class CheckpointTest(parameterized.TestCase):
             pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
             / "run/checkpoints/sequences.zip"
         )
-        self._saved = sequence_checkpoint.SequenceCheckpoints(self._path)
 
     def _restored(self, config=None) -> sequence_store.SequenceStore:
-        return self._saved.restore(
-            lambda: sequence_store.SequenceStore(
-                config or numbered_sequences.config(), SIGNATURE, seed=9
-            )
+        config = config or numbered_sequences.config()
+        return contextual_replay.restore_store(
+            self._path, lambda: sequence_store.SequenceStore(config, SIGNATURE, seed=9)
         )
 
     def _assert_same(
@@ -251,7 +246,7 @@ class CheckpointTest(parameterized.TestCase):
         config = numbered_sequences.config(capacity=60 * U, uniform_share=0.1)
         store = _filled(config, sequences=150, environments=3)
         store.update(_key_array(store)[::3], np.random.default_rng(3).exponential(size=20))
-        self._saved.save(store.contents())
+        contextual_replay.save_store(self._path, store.contents())
         again = self._restored(config)
         self._assert_same(store, again)
         for one in (store, again):
@@ -267,7 +262,7 @@ class CheckpointTest(parameterized.TestCase):
 
     def test_shared_unrolls_are_saved_once(self):
         store = _filled(sequences=100, environments=1)
-        self._saved.save(store.contents())
+        contextual_replay.save_store(self._path, store.contents())
         unique = {id(u): len(u) for s in store.contents().sequences for u in s.unrolls}
         self.assertLen(unique, 100 + S - 1)
         self.assertLess(self._path.stat().st_size, sum(unique.values()) + 100 * 100)
@@ -275,14 +270,14 @@ class CheckpointTest(parameterized.TestCase):
         self.assertLen({id(unroll) for unrolls in parts for unroll in unrolls}, 100 + S - 1)
 
     def test_empty_store_is_saved_and_restored(self):
-        self._saved.save(_filled(sequences=0).contents())
+        contextual_replay.save_store(self._path, _filled(sequences=0).contents())
         self.assertEmpty(self._restored())
 
     @parameterized.parameters(*np.linspace(0, 1, 4))
     def test_changed_bit_restores_a_valid_checkpoint(self, where):
-        self._saved.save(_filled(sequences=10).contents())
+        contextual_replay.save_store(self._path, _filled(sequences=10).contents())
         store = _filled(sequences=20)
-        self._saved.save(store.contents())
+        contextual_replay.save_store(self._path, store.contents())
         content = bytearray(self._path.read_bytes())
         content[int(where * (len(content) - 1))] ^= 1
         self._path.write_bytes(content)
@@ -304,8 +299,8 @@ class CheckpointTest(parameterized.TestCase):
         ("encrypted", lambda path: _flip(path, _directory(path) + 8)),
     )
     def test_damaged_checkpoint_restores_the_previous(self, damage):
-        self._saved.save(_filled(sequences=10).contents())
-        self._saved.save(_filled(sequences=20).contents())
+        contextual_replay.save_store(self._path, _filled(sequences=10).contents())
+        contextual_replay.save_store(self._path, _filled(sequences=20).contents())
         damage(self._path)
         with self.assertLogs(level="WARNING") as logs:
             store = self._restored()
@@ -318,18 +313,18 @@ class CheckpointTest(parameterized.TestCase):
         self.assertEmpty(self._restored())
 
     def test_checkpoint_of_other_unrolls_starts_empty(self):
-        self._saved.save(_filled().contents()._replace(layout="others"))
+        contextual_replay.save_store(self._path, _filled().contents()._replace(layout="others"))
         with self.assertLogs(level="WARNING"):
             self.assertEmpty(self._restored())
 
     def test_full_disk_keeps_the_previous_checkpoint(self):
-        self._saved.save(_filled(sequences=10).contents())
+        contextual_replay.save_store(self._path, _filled(sequences=10).contents())
         before = self._path.read_bytes()
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1_000, limits[1]))
         try:
             with messages.raises(RuntimeError, "sequences.zip", "File too large"):
-                self._saved.save(_filled(sequences=100).contents())
+                contextual_replay.save_store(self._path, _filled(sequences=100).contents())
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         self.assertEqual(self._names(), ["sequences.zip"])

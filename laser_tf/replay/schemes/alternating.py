@@ -25,9 +25,7 @@ class Alternating(table_replay.TableReplay):
     """
 
     scheme: str = "alternating"
-    replay_ratio: float = (
-        4.0  # learner updates; mean number of replayed batches after each online batch
-    )
+    replay_ratio: float = 4.0  # learner updates; mean number of replayed batches per online batch
 
     def __post_init__(self):
         super().__post_init__()
@@ -57,9 +55,7 @@ class Alternating(table_replay.TableReplay):
         queue = context.replay.connection.queue
         online = context.iterate(lambda address: dataset.online_batches(address, self, queue))
         replayed = context.iterate(lambda address: dataset.replayed_batches(address, self))
-        batches = alternate(
-            iter(online, None), iter(replayed, None), self.replay_ratio, context.seed
-        )
+        batches = alternate(online, replayed, self.replay_ratio, context.seed)
         return batch_sources.BatchSource(context, batches, [online, replayed])
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are
         batch_sources,
         client,
         connection,
-        server_iterator,
         stored_unroll,
         unroll_check,
         writers,
@@ -52,11 +51,11 @@ class LearnerContext(NamedTuple):
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
 
-    def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "server_iterator.ServerIterator":
+    def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "batch_sources.ServerIterator":
         """Returns an iterator over the dataset that `make` returns for the server's address."""
-        from laser_tf.replay import server_iterator
+        from laser_tf.replay import batch_sources
 
-        return server_iterator.ServerIterator(self.replay.connection, make)
+        return batch_sources.ServerIterator(self.replay.connection, make)
 
 
 def queue_name(member_name: str) -> str:
@@ -68,19 +67,20 @@ def queue_name(member_name: str) -> str:
 class ReplayScheme(abc.ABC):
     """A replay scheme with its configuration: validation, tables, writer and batch source.
 
-    A subclass adds its keys as fields and implements the abstract methods. It imports TensorFlow
-    and Reverb in these methods, so that reading a configuration loads neither. A value out of range
-    raises ConfigError. The comment of a key is its text in `--help`. For a
-    number it has the form `unit; meaning`.
+    A subclass adds its keys as fields. It imports TensorFlow and Reverb within methods, so that
+    reading a configuration loads neither. A value out of range raises ConfigError. The comment of a
+    key is its text in `--help`; for a number it has the form `unit; meaning`.
     """
 
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
     supports_serial: ClassVar[bool] = False  # whether `run.serial` repeats the batches
+    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
     capacity = 0  # agent steps in a full replay
+    warm_up = 0  # agent steps in replay before the first update
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the priorities that the agent's loss returns
@@ -134,7 +134,7 @@ class ReplayScheme(abc.ABC):
 
     @property
     def uses_priorities(self) -> bool:
-        """Returns whether replay needs the priorities that the agent's loss returns."""
+        """True if replay needs the priorities that the agent's loss returns."""
         return self.priority_exponent > 0
 
     # Properties of the stored experience.
@@ -153,11 +153,6 @@ class ReplayScheme(abc.ABC):
     def max_items(self) -> int:
         """Number of items in a full replay."""
         return self.capacity // self.new_steps_per_item
-
-    @property
-    def min_capacity(self) -> int:
-        """Smallest capacity in agent steps."""
-        return self.batch_size * self.steps_per_entry
 
     def fill_level(self, items: int) -> float:
         """Returns the share of the capacity that a number of items takes, in [0, 1]."""
@@ -190,24 +185,17 @@ class ReplayScheme(abc.ABC):
         """Raises ConfigError if a server of at most `server_items` items cannot start updates."""
 
     def per_learner(self, learners: int) -> Self:
-        """Returns the scheme of one learner process, with its share of each batch.
-
-        Raises:
-          ConfigError: If the learners cannot take equal shares.
-        """
-        return self._divided(learners, "batch_size")
-
-    def _divided(self, learners: int, *keys: str) -> Self:
-        for key in keys:
+        """Returns the scheme of one learner; raises ConfigError if batches have no equal shares."""
+        for key in self.divided_keys:
             if getattr(self, key) % learners:
                 raise errors.ConfigError(
                     f"replay.{key} must be a multiple of cluster.learners, {learners}, got "
                     f"{getattr(self, key)}. All learners take equal shares"
                 )
-        return dataclasses.replace(self, **{key: getattr(self, key) // learners for key in keys})
+        shares = {key: getattr(self, key) // learners for key in self.divided_keys}
+        return dataclasses.replace(self, **shares)
 
-    # What a run builds from the configuration. The defaults write each unroll to the queue and to
-    # `replay_table`.
+    # Parts of a run. The defaults write each unroll to the queue and to `replay_table`.
 
     def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
         """Returns the signatures of the items of each table; `QUEUE` stands for all queues."""
@@ -244,11 +232,5 @@ class ReplayScheme(abc.ABC):
         signature: "stored_unroll.StoredUnroll",
         workdir: pathlib.Path,
     ) -> "client.ReplayClient":
-        """Returns the client of the learner: by default `actors_client` itself.
-
-        Args:
-          actors_client: Client of the server that the actors write to.
-          signature: Signature of an unroll.
-          workdir: The run directory.
-        """
+        """Returns the learner's client of replay, by default that of the actors' server."""
         return actors_client

@@ -48,7 +48,7 @@ class Contextual(sequences.Sequences):
 
     @property
     def min_server_unrolls(self) -> int:
-        """See `ReplayScheme`. The server holds a full queue of sequences instead of a batch."""
+        """See `ReplayScheme`; the server holds a queue of sequences instead of a batch."""
         return self.queue_capacity * (1 + self.steps_per_entry // self.unroll_length)
 
     def per_learner(self, learners: int) -> Self:

@@ -16,6 +16,7 @@ class Episodes(base.ReplayScheme):
 
     replay_table: ClassVar[str] = "episodes"
     recomputes_states: ClassVar[bool] = True
+    sampler_exponent = 1.0  # Priorities are 1 for an episode and 0 for its placeholders.
 
     scheme: str = "episodes"
     replay_fraction: float = 0.75  # fraction; of a batch, below 1; the other unrolls are online
@@ -25,11 +26,6 @@ class Episodes(base.ReplayScheme):
         super().__post_init__()
         table_replay.check_replay_fraction(self)
         table_replay.check_capacity(self)
-
-    @property
-    def sampler_exponent(self) -> float:
-        """See `ReplayScheme`; priorities are 1 for an episode and 0 for its placeholders."""
-        return 1.0
 
     def check_episode_length(self, max_steps: int) -> None:
         """See `ReplayScheme`."""

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Mixed(table_replay.TableReplay):
-    """Batches whose first entries are new and whose other entries are replayed unrolls.
-
-    Sampling starts when replay holds one unroll. With a higher minimum, the learner would wait for
-    replay and take nothing from the queue. The full queue would block the actors that fill replay.
-    """
+    """Batches whose first entries are new and whose other entries are replayed unrolls."""
 
     scheme: str = "mixed"
     replay_fraction: float = 0.75  # fraction; replayed part of a batch, below 1; the rest is online
@@ -31,8 +27,8 @@ class Mixed(table_replay.TableReplay):
         from laser_tf.replay import batch_sources
 
         queue = context.replay.connection.queue
-        next_batch = context.iterate(lambda address: self.mixed_batches(address, queue))
-        return batch_sources.BatchSource(context, iter(next_batch, None), [next_batch])
+        batches = context.iterate(lambda address: self.mixed_batches(address, queue))
+        return batch_sources.BatchSource(context, batches, [batches])
 
     def mixed_batches(self, server_address: str, queue: str) -> "tf.data.Dataset":
         """Returns endless `stored_unroll.Batch`es: new unrolls, each once, and replayed ones."""

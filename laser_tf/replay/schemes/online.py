@@ -23,4 +23,4 @@ class Online(base.ReplayScheme):
 
         queue = context.replay.connection.queue
         online = context.iterate(lambda address: dataset.online_batches(address, self, queue))
-        return batch_sources.BatchSource(context, iter(online, None), [online])
+        return batch_sources.BatchSource(context, online, [online])

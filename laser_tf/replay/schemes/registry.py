@@ -1,7 +1,6 @@
 """All replay schemes by name; importing this module loads neither TensorFlow nor Reverb.
 
-A new scheme is a line here and a file with its `base.ReplayScheme`; see docs/extending.md.
-A scheme outside this package is named by its path "module:Class".
+A scheme outside this package is named by its path "module:Class"; see docs/extending.md.
 """
 
 import importlib
@@ -56,9 +55,6 @@ def schemes_with(key: str) -> list[str]:
 
 
 def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
-    """Returns the values of section `replay` for another scheme.
-
-    Keys that the new scheme does not have are dropped.
-    """
+    """Returns the values of section `replay` for another scheme, without keys that it lacks."""
     known = keys(scheme)
     return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from laser_tf import config_checks, errors
 from laser_tf.replay.schemes import base, table_replay
 
 if TYPE_CHECKING:
-    from laser_tf.replay import batch_sources, server_iterator, stored_unroll
+    from laser_tf.replay import batch_sources, stored_unroll
 
 # Limit of an item of the queue. No actor writes a larger count, which could spend the run's budget.
 _MAX_NEW_UNROLLS = 100
@@ -22,6 +22,7 @@ _MAX_NEW_UNROLLS = 100
 class ReplayOnly(table_replay.TableReplay):
     """Unrolls from replay, an update for every `steps_per_update` new agent steps."""
 
+    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size", "steps_per_update")
     replay_fraction = 1.0
 
     scheme: str = "replay_only"
@@ -32,11 +33,6 @@ class ReplayOnly(table_replay.TableReplay):
         super().__post_init__()
         config_checks.check_range(self, "steps_per_update", 1)
         config_checks.check_range(self, "warm_up", 0)
-
-    @property
-    def min_capacity(self) -> int:
-        """See `ReplayScheme`; includes the warm-up."""
-        return max(super().min_capacity, self.warm_up)
 
     @property
     def warm_up_items(self) -> int:
@@ -52,10 +48,6 @@ class ReplayOnly(table_replay.TableReplay):
                 f"{self.warm_up}: start the server with a larger replay.capacity, or use "
                 f"--config.replay.warm_up={steps} or less"
             )
-
-    def per_learner(self, learners: int) -> Self:
-        """See `ReplayScheme`."""
-        return self._divided(learners, "batch_size", "steps_per_update")
 
     def signatures(self, signature: "stored_unroll.StoredUnroll") -> dict[str, Any]:
         """See `ReplayScheme`; the queue only counts the unrolls."""
@@ -74,10 +66,10 @@ class ReplayOnly(table_replay.TableReplay):
         replayed = context.iterate(lambda address: dataset.replayed_batches(address, self))
         counts, counter = self.iterate_counts(context), batch_sources.UnrollCounter()
         limiter = UpdateRateLimiter(self, context.replay.size, counter)
-        batches = limiter.batches(iter(counts, None), iter(replayed, None))
+        batches = limiter.batches(counts, replayed)
         return batch_sources.BatchSource(context, batches, [counts, replayed], counter)
 
-    def iterate_counts(self, context: base.LearnerContext) -> "server_iterator.ServerIterator":
+    def iterate_counts(self, context: base.LearnerContext) -> "batch_sources.ServerIterator":
         """Returns an iterator over the `stored_unroll.UnrollHeader` of every new unroll."""
         from laser_tf.replay import dataset
 
@@ -102,8 +94,7 @@ class UpdateRateLimiter:
         self._scheme = scheme
         self._replay_size = replay_size  # May fall below the warm-up if a server restarts empty.
         self._counter = counter
-        # Time without growth after which replay counts as full.
-        self._growth_timeout_seconds = growth_timeout_seconds
+        self._growth_timeout_seconds = growth_timeout_seconds  # after which replay counts as full
         self._warm_up_items = scheme.warm_up_items
         self._largest_size = 0  # Since the last batch.
         self._grown_at = time.monotonic()  # Time at which replay reached the largest size.
@@ -114,11 +105,7 @@ class UpdateRateLimiter:
         counts: "Iterator[stored_unroll.UnrollHeader]",
         replayed: "Iterator[stored_unroll.Batch]",
     ) -> "Iterator[stored_unroll.Batch]":
-        """Yields replayed batches.
-
-        Takes the counts of new unrolls during the warm-up, too, because a full queue would block
-        the actors.
-        """
+        """Yields replayed batches; takes counts during the warm-up, too: a full queue blocks."""
         steps_per_update, is_warming_up = self._scheme.steps_per_update, True
         max_steps = _MAX_NEW_UNROLLS * self._scheme.unroll_length
         new_steps = 0  # Since the last batch.
@@ -143,10 +130,7 @@ class UpdateRateLimiter:
                 is_warming_up, new_steps, self._largest_size = False, 0, 0
 
     def _is_warm(self, new_steps: int) -> bool:
-        """Returns whether replay is warmed up or has stopped growing.
-
-        A server whose memory is limited may keep fewer items than the warm-up needs.
-        """
+        """Returns whether replay is warm, or has stopped growing because memory is limited."""
         size, now = self._replay_size(), time.monotonic()
         if size >= self._warm_up_items:
             return True

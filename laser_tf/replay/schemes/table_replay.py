@@ -31,10 +31,11 @@ class TableReplay(base.ReplayScheme):
 def check_capacity(config: base.ReplayScheme) -> None:
     """Raises ConfigError unless replay can hold a batch and the warm-up."""
     config_checks.check_range(config, "capacity", 1, base.MAX_STORED_STEPS, "no memory holds more")
-    if config.capacity < config.min_capacity:
+    needed = max(config.batch_size * config.steps_per_entry, config.warm_up)
+    if config.capacity < needed:
         raise errors.ConfigError(
-            f"capacity must be at least {config.min_capacity} agent steps, the size of a batch "
-            f"or of warm_up, got {config.capacity}"
+            f"capacity must be at least {needed} agent steps, the size of a batch or of warm_up, "
+            f"got {config.capacity}"
         )
 
 
