@@ -24,8 +24,8 @@ _HEAD = {"node:__internal_head__": 0.001}  # Resource that only the head has.
 class RemoteCommand:
     """A Ray job with `poll` and `send_signal` like `subprocess.Popen`.
 
-    Ray chooses a machine with free resources. If the chosen machine fails, `poll` restarts the
-    command on another machine. The job continues if the calling process is killed.
+    Ray chooses a machine with free resources; if it fails, `poll` restarts the command on another
+    machine. The job continues if the calling process is killed.
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):
@@ -42,7 +42,7 @@ class RemoteCommand:
         """
         self._log = log
         self._options = {
-            "entrypoint": entrypoint(arguments, log),
+            "entrypoint": _entrypoint(arguments, log),
             "entrypoint_num_cpus": cpus,
             "entrypoint_num_gpus": gpus,
             "runtime_env": {"env_vars": {_STOP_VARIABLE: str(_STOP_SECONDS)}},
@@ -92,7 +92,7 @@ class RemoteCommand:
         self._call("stop_job", self._job)
 
 
-def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
+def _entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
     """Returns a shell command that ends in `exec python -m`, so that signals reach Python directly.
 
     The command fails on a machine with other versions or sources than this machine.
