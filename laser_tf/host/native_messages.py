@@ -54,19 +54,19 @@ def _python_messages(shown: TextIO) -> Iterator[None]:
         and _descriptor(handler.stream) == _STANDARD_ERROR
     ]
     reports_crashes = faulthandler.is_enabled()
-    sys.stderr = shown
-    for handler in handlers:
-        handler.setStream(shown)
-    if reports_crashes:
-        faulthandler.enable(shown)
-    try:
-        yield
-    finally:
-        sys.stderr = before
+
+    def use(stream: TextIO) -> None:
         for handler in handlers:
-            handler.setStream(before)
+            handler.setStream(stream)
         if reports_crashes:
-            faulthandler.enable(before)
+            faulthandler.enable(stream)
+
+    use(shown)
+    try:
+        with contextlib.redirect_stderr(shown):
+            yield
+    finally:
+        use(before)
         shown.flush()
 
 
