@@ -1,7 +1,6 @@
 """Joins an existing Ray cluster or starts a Ray instance on this machine."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import pathlib
@@ -84,19 +83,13 @@ def _new_folder(parent: str) -> Iterator[str]:
     Other commands with `cluster.address=auto` would join a Ray instance in Ray's common folder.
     """
     folder = tempfile.mkdtemp(prefix="laser_tf_ray_", dir=parent)
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # Some file systems have no locks.
-            # systemd removes old folders in /tmp, except locked ones.
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
     except interruption.Stopped:
         _end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    finally:
-        os.close(descriptor)
 
 
 def _end_processes(folder: str) -> None:
