@@ -84,7 +84,10 @@ class Fleet:
             num_gpus=spec.num_gpus,
             scheduling_strategy=machines.on_this_machine(soft=True) if spec.is_local else "SPREAD",
         )(role_process.RoleProcess)
-        arguments = spec, self._workdir, self._shared_state, self._versions, _num_threads(spec)
+        num_threads = spec.num_threads
+        if spec.cores_shared_by:
+            num_threads = max(1, machines.total_cores() // spec.cores_shared_by)
+        arguments = spec, self._workdir, self._shared_state, self._versions, num_threads
         return supervision.SupervisedRole(spec, lambda: process.remote(*arguments))
 
     def _heartbeats(self) -> Heartbeats:
@@ -186,12 +189,6 @@ class Fleet:
         names = ", ".join(self._unsaved)
         how = "Killed" if signals.kill_requested else f"Stopped, but not saved: {names}"
         return f"{how}. The same command resumes from the last checkpoints."
-
-
-def _num_threads(spec: role.RoleSpec) -> int:
-    if spec.cores_shared_by:
-        return max(1, machines.total_cores() // spec.cores_shared_by)
-    return spec.num_threads
 
 
 def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:

@@ -36,9 +36,9 @@ def command_timeout() -> float:
 
 
 def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
-    """Creates a file and locks it until `release` or the end of this process, without its children.
+    """Creates a file and locks it until `release` or the end of this process.
 
-    Logs a warning if the file system does not support locks.
+    Child processes do not inherit the lock. Logs a warning if the file system has no locks.
 
     Raises:
       InUseError: If another process still holds the lock after `patience_seconds`. The message
