@@ -61,7 +61,7 @@ class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(self, work: Work, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
-        """Starts all roles; call in a `ray_session.session`, with an open directory."""
+        """Starts all roles; call in a `ray_session.session`, with the directory locked."""
         self._work = work
         self._workdir = workdir
         self._cluster = cluster
@@ -193,14 +193,14 @@ class Fleet:
 
 def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:
     status = supervised.status(heartbeat).value
-    shown = ",,,,"
-    if heartbeat:
-        detail = heartbeat.detail.replace(",", ";") if supervised.has_reported else ""
-        memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
-        shown = (
-            f"{detail},{heartbeat.host},{heartbeat.pid},{memory:.0f},{heartbeat.age_seconds:.1f}"
-        )
-    return f"{supervised.name},{status},{shown},{supervised.restarts}"
+    if heartbeat is None:
+        return f"{supervised.name},{status},,,,,,{supervised.restarts}"
+    detail = heartbeat.detail.replace(",", ";") if supervised.has_reported else ""
+    memory = heartbeat.metrics.get(role_process.MEMORY, 0.0)
+    return (
+        f"{supervised.name},{status},{detail},{heartbeat.host},{heartbeat.pid},{memory:.0f},"
+        f"{heartbeat.age_seconds:.1f},{supervised.restarts}"
+    )
 
 
 def _is_saving(heartbeat: run_state.Heartbeat | None) -> bool:

@@ -88,7 +88,7 @@ class RunState:
         return self._replay_address
 
     def rendezvous(self, rank: int, address: str, world_size: int) -> list[str] | None:
-        """Returns the addresses of learners that train together, by rank; None before all call.
+        """Returns the addresses of all learners, by rank; None while some are missing.
 
         A restarted learner has another address, which starts a new round: the learners that were
         connected to its previous process have to restart, too.
