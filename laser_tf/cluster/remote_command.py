@@ -42,7 +42,7 @@ class RemoteCommand:
         """
         self._log = log
         self._options = {
-            "entrypoint": _entrypoint(arguments, log),
+            "entrypoint": entrypoint(arguments, log),
             "entrypoint_num_cpus": cpus,
             "entrypoint_num_gpus": gpus,
             "runtime_env": {"env_vars": {_STOP_VARIABLE: str(_STOP_SECONDS)}},
@@ -92,7 +92,7 @@ class RemoteCommand:
         self._call("stop_job", self._job)
 
 
-def _entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
+def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
     """Returns a shell command that ends in `exec python -m`, so that signals reach Python directly.
 
     The command fails on a machine with other versions or sources than this machine.
