@@ -97,10 +97,8 @@ class Subscriber:
     def refresh(self) -> int:
         """Copies the learner's weights if they have changed; returns their number of updates.
 
-        Blocks until the first weights exist, later only for their transfer.
-
-        Raises:
-          StoppedError: If a stop is requested before the first weights.
+        Blocks until the first weights exist, where a stop raises StoppedError, later only for
+        their transfer.
         """
         while self.learner_updates < 0:
             self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))

@@ -116,11 +116,7 @@ class LearnerRole(TrainingRole):
 def _connect_learners(
     context: role.RoleContext, config: run_config.RunConfig, rank: int
 ) -> tf.distribute.Strategy | None:
-    """Waits for all learners of the run; returns their strategy.
-
-    Raises:
-      LearnersLostError: If the learners do not find each other.
-    """
+    """Waits for all learners of the run; LearnersLostError if they do not find each other."""
     if config.cluster.learners == 1:
         return strategies.make(config.learner)
     with socket.socket() as probe:

@@ -97,9 +97,7 @@ class RoleContext:
         """Takes the lock of this role's name; the driver holds that of the run's directory.
 
         Blocks while an earlier process of this role, also of a previous driver, saves its state.
-
-        Raises:
-          InUseError: If the previous process does not end within an hour.
+        Raises InUseError after an hour.
         """
         self.status = run_state.Status.WAITING_FOR_LOCK
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
@@ -141,10 +139,7 @@ class RoleContext:
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """Calls a method of the run's shared state until it returns a value.
 
-        The detail of heartbeats is "waiting for <what>" until then.
-
-        Raises:
-          StoppedError: If a stop is requested during the wait.
+        The detail of heartbeats is "waiting for <what>" until then. A stop raises StoppedError.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
         while (answer := self.call(method, *arguments)) is None:
