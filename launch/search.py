@@ -60,14 +60,15 @@ def run(
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
     config.replay.check_observation(spec.observation)
-    resumed = run_directory.open_search(
-        workdir,
+    resumed = run_directory.open_directory(
+        workdir / run_directory.SEARCH_FILE,
         {**base, "sweep": _without_samples(values["sweep"]), "search": {"method": method}},
         {
             "versions": versions.recorded(),
             run_directory.COMMAND: command_line.given_command("sweep", workdir),
         },
         defaults=run_config.defaults(base, sweep=sweep_config.Config),
+        extend=None,
     )
     logging.info("%s %s", "Resuming" if resumed else "Starting a search in", workdir)
     period = int(arguments.get(_PERIOD, config.run.evaluate_every_env_frames))

@@ -110,8 +110,12 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         "versions": versions.recorded(),
         run_directory.COMMAND: command_line.given_command("sweep", workdir),
     }
-    resumed = run_directory.open_sweep(
-        workdir, values, extra, defaults=sweep_config.defaults(values), extend=_EXTEND.value
+    resumed = run_directory.open_directory(
+        workdir / run_directory.SWEEP_FILE,
+        values,
+        extra,
+        defaults=sweep_config.defaults(values),
+        extend=_EXTEND.value,
     )
     logging.info("%s %s", "Resuming" if resumed else "Starting a sweep in", workdir)
     is_finished = (workdir / run_directory.FINISHED).exists()

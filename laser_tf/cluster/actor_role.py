@@ -56,7 +56,7 @@ class ActorRole(role.Role):
             signature,
             member_index=0,
             refresh=self._weights.refresh,
-            on_episode=context.add_episode,
+            on_episode=context.episodes.append,
         )
 
     def run(self) -> bool:
@@ -66,10 +66,7 @@ class ActorRole(role.Role):
         return False
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns steps, faults and the learner updates of the weights.
-
-        Also updates `detail` and `may_hang` of the heartbeat.
-        """
+        """Returns steps, faults and the weights' updates; also sets `detail` and `may_hang`."""
         actor = self._actor
         self._context.detail = actor.activity
         self._context.may_hang = actor.phase == "environment"
@@ -85,13 +82,7 @@ class Subscriber:
     """Copies the learner's newest weights into an actor's agent."""
 
     def __init__(self, context: role.RoleContext, variables: Sequence[tf.Variable]):
-        """Creates the subscriber.
-
-        Args:
-          context: Context of the role.
-          variables: Acting variables of an agent with the learner's configuration, so that the
-            published values match these variables in order and shape.
-        """
+        """Creates the subscriber; `variables` match the published values in order and shape."""
         self._context = context
         self._variables = tuple(variables)
         self._assign = array_function.ArrayFunction(self._assign_all)
@@ -104,15 +95,10 @@ class Subscriber:
         return tf.constant(len(values))
 
     def refresh(self) -> int:
-        """Copies the learner's weights if they have changed.
+        """Copies the learner's weights if they have changed; returns their number of updates.
 
-        Blocks until the first weights exist, later only for their transfer.
-
-        Returns:
-          The number of learner updates of the current weights.
-
-        Raises:
-          StoppedError: If a stop is requested before the first weights.
+        Blocks until the first weights exist, where a stop raises StoppedError, later only for
+        their transfer.
         """
         while self.learner_updates < 0:
             self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))

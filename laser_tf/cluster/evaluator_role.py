@@ -22,19 +22,19 @@ class RemoteEvaluator:
 
     def __init__(self, context: role.RoleContext):
         self._shared_state = context.shared_state
-        self._weights: Any = None  # The reference keeps them in Ray's object store.
-        self._request = run_state.PublishedWeights(0, 0, None)
+        # Its reference keeps the weights in Ray's object store.
+        self._request: run_state.PublishedWeights | None = None
         self._pending_call: Any = None
         self._failure: worker_pool.Failure | None = None
 
     def begin(self, weights: Sequence[np.ndarray], env_frames: int, learner_updates: int) -> None:
         """See `training.evaluations.Evaluator`."""
-        self._weights = self._pending_call = self._failure = None
+        self._request = self._pending_call = self._failure = None
         try:
-            self._weights = ray.put(list(weights))
+            reference = ray.put(list(weights))
+            self._request = run_state.PublishedWeights(learner_updates, env_frames, [reference])
         except ray.exceptions.RayError as error:  # The object store and its disk are full.
             self._failure = worker_pool.Failure(f"no room for weights ({type(error).__name__})")
-        self._request = run_state.PublishedWeights(learner_updates, env_frames, [self._weights])
 
     def result(self) -> Mapping[str, Any] | worker_pool.Failure | None:
         """See `training.evaluations.Evaluator`."""
@@ -59,11 +59,7 @@ class EvaluatorRole(role.Role):
         )
 
     def run(self) -> bool:
-        """See `role.Role`.
-
-        Raises:
-          EnvironmentFailedError: If the environments fail, or an episode does not end.
-        """
+        """See `role.Role`; EnvironmentFailedError if environments fail or an episode is endless."""
         context = self._context
         while not context.stop_requested.is_set():
             context.status = run_state.Status.WAITING

@@ -3,7 +3,6 @@
 import abc
 import collections
 import contextlib
-import itertools
 import logging
 import pathlib
 import time
@@ -43,7 +42,7 @@ class Work(abc.ABC):
         specs = self.role_specs
         return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
-    def start(self) -> None:  # noqa: B027 (a run needs no others)
+    def start(self) -> None:  # noqa: B027 (a run needs none)
         """Starts services that the roles use, in addition to `RunState`."""
 
     @abc.abstractmethod
@@ -55,21 +54,14 @@ class Work(abc.ABC):
         """Processes the newest state of the roles, e.g. shows it."""
 
     def finish(self) -> None:  # noqa: B027 (a run has nothing to complete)
-        """Completes the work after `is_finished`.
-
-        Raises:
-          UserError: If a part of the work has failed.
-        """
+        """Completes the work after `is_finished`; raises UserError if a part of it has failed."""
 
 
 class Fleet:
     """Roles in processes of Ray, on one machine or on several."""
 
     def __init__(self, work: Work, workdir: pathlib.Path, cluster: cluster_config.ClusterConfig):
-        """Starts all roles.
-
-        Call in a `ray_session.session`, after `run_directory.open_workdir` or `open_sweep`.
-        """
+        """Starts all roles; call in a `ray_session.session`, with the directory locked."""
         self._work = work
         self._workdir = workdir
         self._cluster = cluster
@@ -92,7 +84,10 @@ class Fleet:
             num_gpus=spec.num_gpus,
             scheduling_strategy=machines.on_this_machine(soft=True) if spec.is_local else "SPREAD",
         )(role_process.RoleProcess)
-        arguments = spec, self._workdir, self._shared_state, self._versions, _num_threads(spec)
+        num_threads = spec.num_threads
+        if spec.cores_shared_by:
+            num_threads = max(1, machines.total_cores() // spec.cores_shared_by)
+        arguments = spec, self._workdir, self._shared_state, self._versions, num_threads
         return supervision.SupervisedRole(spec, lambda: process.remote(*arguments))
 
     def _heartbeats(self) -> Heartbeats:
@@ -160,10 +155,11 @@ class Fleet:
 
     def _stop(self, signals: interruption.Interruption) -> None:
         """Stops one stage after another, so that a role can use the roles that it needs."""
-        ordered = sorted(self.roles.values(), key=lambda supervised: supervised.spec.stop_stage)
-        for stage, roles in itertools.groupby(ordered, key=lambda r: r.spec.stop_stage):
+        for stage in role.StopStage:
             stopping = []
-            for supervised in roles:
+            for supervised in self.roles.values():
+                if supervised.spec.stop_stage is not stage:
+                    continue
                 if not supervised.spec.stop_seconds:
                     supervised.kill()
                 elif supervised.stop():
@@ -173,9 +169,7 @@ class Fleet:
                 self._unsaved += [r.name for r in stopping if not r.has_stopped_cleanly]
 
     def _wait_until_stopped(
-        self,
-        roles: Sequence[supervision.SupervisedRole],
-        signals: interruption.Interruption,
+        self, roles: Sequence[supervision.SupervisedRole], signals: interruption.Interruption
     ) -> None:
         """Waits for roles up to a deadline, which is extended while a role saves replay."""
         limit_seconds = max((supervised.spec.stop_seconds for supervised in roles), default=0.0)
@@ -195,12 +189,6 @@ class Fleet:
         names = ", ".join(self._unsaved)
         how = "Killed" if signals.kill_requested else f"Stopped, but not saved: {names}"
         return f"{how}. The same command resumes from the last checkpoints."
-
-
-def _num_threads(spec: role.RoleSpec) -> int:
-    if spec.cores_shared_by:
-        return max(1, machines.total_cores() // spec.cores_shared_by)
-    return spec.num_threads
 
 
 def _row(supervised: supervision.SupervisedRole, heartbeat: run_state.Heartbeat | None) -> str:

@@ -66,7 +66,6 @@ class LearnerRole(TrainingRole):
         rank: int,
         initial: initial_weights.InitialWeights | None,
     ):
-        """Stores the arguments. With neither `initial` nor a checkpoint, weights are random."""
         super().__init__(context, config)
         self._spec = spec
         self._rank = rank
@@ -117,12 +116,7 @@ class LearnerRole(TrainingRole):
 def _connect_learners(
     context: role.RoleContext, config: run_config.RunConfig, rank: int
 ) -> tf.distribute.Strategy | None:
-    """Returns the strategy of the run's learners; waits for all of them.
-
-    Raises:
-      StoppedError: If a stop is requested during the wait.
-      LearnersLostError: If the learners do not find each other.
-    """
+    """Waits for all learners of the run; LearnersLostError if they do not find each other."""
     if config.cluster.learners == 1:
         return strategies.make(config.learner)
     with socket.socket() as probe:

@@ -33,10 +33,9 @@ def on_this_machine(*, soft: bool = False) -> scheduling_strategies.NodeAffinity
 
 
 def start_service(class_: type, *arguments: Any, name: str | None = None) -> Any:
-    """Starts, on this machine, a Ray actor that Ray restarts after a crash; returns its handle.
+    """Starts an actor on this machine that Ray restarts after a crash, with its lost calls.
 
-    Ray repeats calls whose answer was lost with the process. `ray.get_actor(name)` returns the
-    handle, too.
+    Returns the handle, as `ray.get_actor(name)` does.
     """
     make = ray.remote(
         num_cpus=0,

@@ -29,19 +29,10 @@ class MemberRole(learner_role.TrainingRole):
         shares_replay: bool,
         hparams_columns: Mapping[str, Mapping[str, Any]],
     ):
-        """Stores the arguments.
-
-        Args:
-          context: Context of the role.
-          config: Configuration of the member's run.
-          index: Index of the member.
-          shares_replay: Whether the members share a replay server.
-          hparams_columns: Hyper-parameters of all members, which this member writes for the HPARAMS
-            page of TensorBoard; {} if another member writes them.
-        """
         super().__init__(context, config)
         self._index = index
         self._shares_replay = shares_replay
+        # Of all members, for the HPARAMS page of TensorBoard; {} if another member writes them.
         self._hparams_columns = hparams_columns
         self._workdir = context.workdir / context.name
 
@@ -91,14 +82,14 @@ class MemberRole(learner_role.TrainingRole):
             defaults=run_config.defaults(dataclasses.asdict(self._config)),
             sweep_id=run_directory.read_sweep_id(sweep),
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
-            extend=True,  # `open_sweep` has checked whether the budget may grow.
+            extend=True,  # `launch.sweep` has checked whether the budget may grow.
         )
         if self._hparams_columns:
             writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
             writer.write_sweep_columns(self._hparams_columns)
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:
-        """Returns the answer of the coordinator; raises the errors of the method."""
+        """Returns the answer of the coordinator or raises its error."""
         try:
             return ray.get(getattr(self._coordinator, method).remote(*arguments))
         except ray.exceptions.RayTaskError as error:

@@ -1,7 +1,6 @@
 """Joins an existing Ray cluster or starts a Ray instance on this machine."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import pathlib
@@ -26,7 +25,6 @@ import ray
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
 
-FOLDER_PREFIX = "laser_tf_ray_"
 _CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes to load.
 _STORE_BYTES = 512 * 2**20  # Object store of a new Ray instance: some copies of the weights.
@@ -38,7 +36,7 @@ _HEAD_TIMEOUT_SECONDS = 20  # After this time, Ray's processes end if their head
 
 
 class ClusterError(errors.UserError):
-    """No Ray instance is available. The message states the reason and a remedy."""
+    """No Ray instance is available; the message states the reason and a remedy."""
 
 
 @contextlib.contextmanager
@@ -55,13 +53,10 @@ def session(
       config: Configuration of the cluster.
       cpus: CPUs that the run's processes request together.
       gpus: GPUs that the run's processes request together.
-      signals: Signals of this process. While Ray starts or is joined, a signal raises
-        `Stopped`.
-      parent: Parent of the folder of a new Ray instance. Linux limits the paths of sockets to 107
-        characters.
+      signals: Signals of this process, which raise `Stopped` until Ray has started or is joined.
+      parent: Parent of a new Ray's folder; short, because a socket's path has max 107 characters.
 
     Raises:
-      Stopped: If a signal arrives while Ray starts.
       ClusterError: If no Ray answers, it rejects the token, it has another version, or it has fewer
         GPUs or CPUs than requested.
     """
@@ -85,24 +80,16 @@ def session(
 def _new_folder(parent: str) -> Iterator[str]:
     """Creates a folder for Ray and removes it at the end, unless an error makes its logs useful.
 
-    The folder is dedicated, because other commands with `cluster.address=auto` would join a Ray
-    instance in Ray's common folder.
+    Other commands with `cluster.address=auto` would join a Ray instance in Ray's common folder.
     """
-    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent)
-    descriptor = os.open(folder, os.O_RDONLY)
+    folder = tempfile.mkdtemp(prefix="laser_tf_ray_", dir=parent)
     try:
-        with contextlib.suppress(OSError):  # Some file systems have no locks.
-            # systemd removes old folders in /tmp, except locked ones.
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield folder
+        shutil.rmtree(folder, ignore_errors=True)
     except interruption.Stopped:
         _end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(descriptor)
 
 
 def _end_processes(folder: str) -> None:
@@ -152,8 +139,8 @@ def _start(cpus: float, folder: str) -> None:
 def _shielded_children() -> Iterator[None]:
     """Blocks signals in child processes that start in this context.
 
-    A closing terminal and the command `timeout` send signals to the whole process group. Ray's
-    processes must survive them until all roles have saved their state.
+    A closing terminal and the command `timeout` send signals to the whole process group, but Ray's
+    processes must survive until all roles have saved their state.
     """
     signals = {signal.SIGHUP, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -164,18 +151,14 @@ def _shielded_children() -> Iterator[None]:
 
 
 def make_token() -> None:
-    """Creates Ray's token as Ray does, but in a file that only its user can read.
-
-    The token gives access to all that its user can do.
-    """
+    """Creates Ray's token, which gives access to all that its user can do, in a private file."""
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         return
     path = pathlib.Path.home() / ".ray/auth_token"
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_hex(32))
+        path.touch(0o600, exist_ok=False)
+        path.write_text(secrets.token_hex(32))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The learner's view of actors in other processes: weights to them, episodes from them."""
+"""The learner's view of actors in other processes."""
 
 import threading
 import time
@@ -30,10 +30,7 @@ class RemoteActing:
         on_episode: Callable[[episode_statistics.Episode], None],
         is_new: bool,
     ):
-        """Waits for replay, see `replay_role.connect_learner`, then publishes weights.
-
-        Another thread calls `on_episode` with each finished episode.
-        """
+        """Waits for replay, then starts the exchange, whose thread calls `on_episode`."""
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=True, is_new=is_new
         )
@@ -41,10 +38,9 @@ class RemoteActing:
         self._context = context
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
-        self._publisher = Publisher(
-            source, config.environment.action_repeat, config.cluster.weights_seconds
-        )
-        self._period_seconds = min(_MAX_PERIOD_SECONDS, config.cluster.weights_seconds)
+        weights_seconds = config.cluster.weights_seconds
+        self._publisher = Publisher(source, config.environment.action_repeat, weights_seconds)
+        self._period_seconds = min(_MAX_PERIOD_SECONDS, weights_seconds)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._keep_exchanging, name="actors", daemon=True)
         self._thread.start()
@@ -53,9 +49,8 @@ class RemoteActing:
         context.detail = "waiting for the first batch"
 
     def _keep_exchanging(self) -> None:
-        while not self._closed.is_set():
+        while not self._closed.wait(self._period_seconds):
             self._exchange()
-            self._closed.wait(self._period_seconds)
 
     def _exchange(self) -> None:
         # Sends weights even if they have not changed: a restarted `RunState` has none.
@@ -96,10 +91,8 @@ class RemoteActing:
     @property
     def activity(self) -> str:
         """See `training.acting.Acting`."""
-        states = [
-            f"{name} {heartbeat.detail or heartbeat.status.value}"
-            for name, heartbeat in sorted(self._actors().items())
-        ]
+        actors = sorted(self._actors().items())
+        states = [f"{name} {actor.detail or actor.status.value}" for name, actor in actors]
         return f"processes are: {'; '.join(states[:4]) or 'none yet'}"
 
     def stop(self) -> None:
@@ -110,10 +103,7 @@ class RemoteActing:
 
 
 class Publisher:
-    """Copies a learner's weights to Ray's object store.
-
-    Only one thread may call it; another thread may update the learner in the meantime.
-    """
+    """Copies a learner's weights, which another thread may update, to Ray's object store."""
 
     def __init__(self, source: learner.Learner, action_repeat: int, period_seconds: float):
         counters, agent = source.counters, source.agent

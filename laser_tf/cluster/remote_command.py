@@ -24,8 +24,8 @@ _HEAD = {"node:__internal_head__": 0.001}  # Resource that only the head has.
 class RemoteCommand:
     """A Ray job with `poll` and `send_signal` like `subprocess.Popen`.
 
-    Ray chooses a machine with free resources. If the chosen machine fails, `poll` restarts the
-    command on another machine. The job continues if the calling process is killed.
+    Ray chooses a machine with free resources. If the machine fails, `poll` restarts the command on
+    another machine. The job continues if the calling process is killed.
     """
 
     def __init__(self, arguments: Sequence[str], log: pathlib.Path, cpus: float, gpus: float):

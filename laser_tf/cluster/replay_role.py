@@ -1,7 +1,6 @@
 """The role that serves replay with Reverb, and the connections of other roles to replay."""
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 
 import ray
@@ -13,8 +12,6 @@ from laser_tf.replay import client, connection, server, stored_unroll
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import assembly, run_config
 from laser_tf.workdir import lock, run_directory
-
-_POLL_PERIOD_SECONDS = 0.5
 
 
 class ReplayRole(role.Role):
@@ -28,10 +25,7 @@ class ReplayRole(role.Role):
         checkpoint_directory: str = run_directory.REPLAY_CHECKPOINT,
         queues: Sequence[str] = (schemes_base.QUEUE,),
     ):
-        """Starts the server.
-
-        `checkpoint_directory` is relative to the directory of the run or the sweep.
-        """
+        """Starts the server; `checkpoint_directory` is in the directory of the run or the sweep."""
         super().__init__(context, config)
         context.acquire_lock()
         self._save_period_seconds = 60 * config.run.replay_checkpoint_minutes
@@ -58,11 +52,8 @@ class ReplayRole(role.Role):
 
     def run(self) -> bool:
         """See `role.Role`."""
-        next_save = time.monotonic() + self._save_period_seconds
-        while not self._context.stop_requested.wait(_POLL_PERIOD_SECONDS):
-            if time.monotonic() >= next_save:
-                self._try_to_save()
-                next_save = time.monotonic() + self._save_period_seconds
+        while not self._context.stop_requested.wait(self._save_period_seconds):
+            self._try_to_save()
         try:
             self._save()
         except RuntimeError as error:
@@ -85,14 +76,12 @@ class ReplayRole(role.Role):
             self._notice.succeeded()
 
     def _save(self) -> None:
-        # A run that has saved replay but no weights would look like one that has lost its weights.
         workdir = self._context.workdir
-        if (workdir / run_directory.CONFIG_FILE).exists() and not run_directory.has_checkpoint(
-            workdir
-        ):
-            return
-        lock.check(workdir)
-        self._server.checkpoint()
+        is_run = (workdir / run_directory.CONFIG_FILE).exists()  # Or else a sweep.
+        # A run that has saved replay but no weights would look like one that has lost its weights.
+        if not is_run or run_directory.has_checkpoint(workdir):
+            lock.check(workdir)
+            self._server.checkpoint()
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the fill levels of replay and of the learners' queues."""
@@ -102,9 +91,7 @@ class ReplayRole(role.Role):
 def wait_for_replay(
     context: role.RoleContext, scheme: schemes_base.ReplayScheme, queue: str = schemes_base.QUEUE
 ) -> connection.ReplayConnection:
-    """Waits until replay answers; returns a connection to it.
-
-    The server is that of the fleet or the external server at `scheme.address`.
+    """Waits until replay, of the fleet or at `scheme.address`, answers; returns a connection to it.
 
     Raises:
       StoppedError: If a stop is requested before replay answers.
@@ -126,11 +113,7 @@ def connect(
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay and connects to it, see `wait_for_replay`.
-
-    Raises:
-      ValueError: If replay holds unrolls of another signature.
-    """
+    """Waits for replay, see `wait_for_replay`; ValueError if it holds another signature."""
     replay = wait_for_replay(context, scheme)
     replay.check(signature)
     replay.start_polling()
@@ -147,8 +130,7 @@ def connect_learner(
 ) -> client.ReplayClient:
     """Waits for replay and connects a learner to it.
 
-    The chief also reserves an external server for its run, and `is_new` is True if that run is
-    new.
+    The chief also reserves an external server for its run, which is new if `is_new`.
 
     Raises:
       ValueError: If replay holds unrolls of another signature or serves another run.

@@ -20,9 +20,8 @@ from laser_tf.environments import episode_statistics
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory
 
-ENV_CALLS = (
-    "env_calls"  # Metric: number of calls of reset and step; a call covers all environments.
-)
+# Metric: number of calls of reset and step; a call covers all environments.
+ENV_CALLS = "env_calls"
 _CALL_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
@@ -59,10 +58,7 @@ class RestartError(RuntimeError):
 
 
 def call(shared_state: Any, method: str, *arguments: Any) -> Any:
-    """Calls a method of the `run_state.RunState`.
-
-    Returns None if RunState died or timed out, or if the method returned None.
-    """
+    """Returns the answer of a method of `run_state.RunState`; None if it died or timed out."""
     try:
         return ray.get(
             getattr(shared_state, method).remote(*arguments), timeout=_CALL_TIMEOUT_SECONDS
@@ -75,19 +71,19 @@ class RoleContext:
     """A role's connection to its run or sweep."""
 
     def __init__(self, name: str, workdir: pathlib.Path, shared_state: Any):
-        """Creates the context; `shared_state` is the handle of the `run_state.RunState`."""
         self.name = name
         self.workdir = workdir  # Of the run, or of the sweep.
-        self.shared_state = shared_state
+        self.shared_state = shared_state  # Handle of the `run_state.RunState`.
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
         self.may_hang = False  # See `run_state.Heartbeat`.
         self.served_replay_address: str | None = None  # "host:port", if this role serves replay.
         self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
+        # Finished episodes for the next heartbeat.
+        self.episodes: collections.deque[episode_statistics.Episode] = collections.deque()
         self._replay_address = ""
         self._reporting = threading.Lock()
-        self._episodes: collections.deque[episode_statistics.Episode] = collections.deque()
 
     def check_workdir(self, file: str) -> None:
         """Raises WorkdirError if this machine does not see a file of the run's directory."""
@@ -98,16 +94,12 @@ class RoleContext:
             )
 
     def acquire_lock(self) -> None:
-        """Takes the lock of this role's name.
+        """Takes the lock of this role's name; the driver holds that of the run's directory.
 
-        Blocks while an earlier process of this role still holds the lock because it saves its
-        state. This driver or a previous driver has started that process.
-
-        Raises:
-          InUseError: If the previous process does not end within an hour.
+        Blocks while an earlier process of this role, also of a previous driver, saves its state.
+        Raises InUseError after an hour.
         """
         self.status = run_state.Status.WAITING_FOR_LOCK
-        # In the run's directory, whose own lock the driver holds.
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
         self.status = run_state.Status.STARTING
 
@@ -116,10 +108,6 @@ class RoleContext:
         """The run's directory, if this machine sees it."""
         return self.workdir if self.workdir.is_dir() else None
 
-    def add_episode(self, episode: episode_statistics.Episode) -> None:
-        """Adds a finished episode to the next heartbeat."""
-        self._episodes.append(episode)
-
     def report(self) -> None:
         """Sends a heartbeat."""
         with self._reporting:
@@ -127,7 +115,7 @@ class RoleContext:
             heartbeat = run_state.Heartbeat(
                 socket.gethostname(), os.getpid(), self.status, self.detail, self.may_hang, metrics
             )
-            episodes = [self._episodes.popleft() for _ in range(len(self._episodes))]
+            episodes = [self.episodes.popleft() for _ in range(len(self.episodes))]
             self.call("report", self.name, heartbeat, episodes, self.served_replay_address)
 
     def announce(self, status: run_state.Status) -> None:
@@ -137,10 +125,7 @@ class RoleContext:
 
     @contextlib.contextmanager
     def saving(self) -> Iterator[None]:
-        """Sets the status to SAVING inside the `with` block.
-
-        As long as heartbeats have this status, the fleet extends the deadline for stopping.
-        """
+        """Sets the status to SAVING in the context; the fleet waits longer for such roles."""
         before, self.status = self.status, run_state.Status.SAVING
         try:
             yield
@@ -148,36 +133,25 @@ class RoleContext:
             self.status = before
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of the run's shared state; see the function `role.call`."""
+        """Calls a method of the run's shared state; see `role.call`."""
         return call(self.shared_state, method, *arguments)
 
     def wait_for(self, method: str, *arguments: Any, what: str) -> Any:
         """Calls a method of the run's shared state until it returns a value.
 
-        Sets the detail to "waiting for <what>" until then.
-
-        Raises:
-          StoppedError: If a stop is requested during the wait.
+        The detail of heartbeats is "waiting for <what>" until then. A stop raises StoppedError.
         """
         self.status, self.detail = run_state.Status.WAITING, f"waiting for {what}"
-        while not self.stop_requested.is_set():
-            answer = self.call(method, *arguments)
-            if answer is not None:
-                self.detail = ""
-                return answer
-            self.stop_requested.wait(_RETRY_SECONDS)
-        raise errors.StoppedError(f"{self.name} stopped while waiting for {what}")
+        while (answer := self.call(method, *arguments)) is None:
+            if self.stop_requested.wait(_RETRY_SECONDS):
+                raise errors.StoppedError(f"{self.name} stopped while waiting for {what}")
+        self.detail = ""
+        return answer
 
     def find_replay_address(self) -> str:
-        """Returns the newest known "host:port" of replay; waits for the first.
-
-        Raises:
-          StoppedError: If a stop is requested during the wait.
-        """
-        if self._replay_address:
-            self._replay_address = self.call("replay_address") or self._replay_address
-        else:
-            self._replay_address = self.wait_for("replay_address", what="replay")
+        """Returns the newest known "host:port" of replay; waits for the first, see `wait_for`."""
+        known = self.call("replay_address") or self._replay_address
+        self._replay_address = known or self.wait_for("replay_address", what="replay")
         return self._replay_address
 
 
@@ -185,9 +159,8 @@ class Role(abc.ABC):
     """The work of a process for a run."""
 
     def __init__(self, context: RoleContext, config: run_config.RunConfig):
-        """Stores the context and the configuration of the run or of a member of the sweep."""
         self._context = context
-        self._config = config
+        self._config = config  # Of the run, or of a member of the sweep.
 
     @abc.abstractmethod
     def run(self) -> bool:
@@ -195,8 +168,7 @@ class Role(abc.ABC):
 
         Raises:
           RestartError: If only a restarted role can continue.
-          UserError: If the user has to act, e.g. after bad input. If the role is required, this
-            error ends the fleet.
+          UserError: If the user has to act. If the role is required, this error ends the fleet.
         """
 
     @abc.abstractmethod

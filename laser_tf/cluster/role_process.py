@@ -41,7 +41,6 @@ class RoleProcess:
         driver_versions: Mapping[str, str],
         num_threads: int,
     ):
-        """Prepares the process; with 0 threads, TensorFlow uses its default number."""
         if num_threads:
             os.environ["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
             os.environ["TF_NUM_INTEROP_THREADS"] = str(num_threads)
@@ -56,14 +55,14 @@ class RoleProcess:
         threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
 
     def run(self) -> bool:
-        """Runs the role, see `role.Role.run`.
-
-        Raises:
-          MachineDiffersError: If this machine has other versions.
-        """
+        """Runs the role, see `role.Role.run`; MachineDiffersError if versions differ here."""
         logging.info("Started process %d on %s", os.getpid(), socket.gethostname())
         try:
-            self._check_versions()
+            if differing := versions.differing(self._versions):
+                raise MachineDiffersError(
+                    f"{socket.gethostname()}, where {self._spec.name} is to run, has {differing}. "
+                    "Install the same requirements.lock and the same laser_tf on all machines."
+                )
             module, name = self._spec.role_class.split(":")
             self._context.detail = "loading TensorFlow"
             role_class = getattr(importlib.import_module(module), name)
@@ -78,16 +77,7 @@ class RoleProcess:
             logging.exception("%s failed", self._spec.name)
             raise
         finally:
-            self._context.announce(
-                run_state.Status.STOPPED
-            )  # This heartbeat also has the last episodes.
-
-    def _check_versions(self) -> None:
-        if differing := versions.differing(self._versions):
-            raise MachineDiffersError(
-                f"{socket.gethostname()}, where {self._spec.name} is to run, has {differing}. "
-                "Install the same requirements.lock and the same laser_tf on all machines."
-            )
+            self._context.announce(run_state.Status.STOPPED)  # Also sends the last episodes.
 
     @ray.method(concurrency_group=CONTROL)
     def stop(self) -> None:

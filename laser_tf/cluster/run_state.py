@@ -1,8 +1,4 @@
-"""Shared state of a run: the reports of roles, weights, episodes and addresses.
-
-Everything except episodes is sent again within seconds, so a restarted `RunState` soon holds the
-same state: roles send heartbeats every second, and the learner publishes its weights again.
-"""
+"""Shared state of a run: the reports of roles, weights, episodes and addresses."""
 
 import collections
 import enum
@@ -48,13 +44,15 @@ class PublishedWeights(NamedTuple):
 
     learner_updates: int
     env_frames: int
-    boxed_reference: (
-        Any  # A list of one `ray.ObjectRef`: Ray replaces a bare reference by its value.
-    )
+    # A list of one `ray.ObjectRef`: Ray replaces a bare reference by its value.
+    boxed_reference: Any
 
 
 class RunState:
-    """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time."""
+    """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time.
+
+    A restarted `RunState` soon has the same state, because all but episodes is sent again.
+    """
 
     def __init__(self):
         self._heartbeats: dict[str, tuple[float, Heartbeat]] = {}
@@ -90,13 +88,10 @@ class RunState:
         return self._replay_address
 
     def rendezvous(self, rank: int, address: str, world_size: int) -> list[str] | None:
-        """Collects the addresses of learners that train together; called until all are known.
+        """Returns the addresses of all learners, by rank; None while some are missing.
 
-        A restarted learner has another address. The learners that were connected to its previous
-        process have to restart, too. A changed address therefore starts a new round.
-
-        Returns:
-          The addresses in order of rank; None while some are missing.
+        A restarted learner has another address, which starts a new round: the learners that were
+        connected to its previous process have to restart, too.
         """
         if self._learners.get(rank, address) != address:
             self._learners.clear()
@@ -115,10 +110,9 @@ class RunState:
         return episodes, self.heartbeats()
 
     def newest_weights(self, known_updates: int) -> PublishedWeights | None:
-        """Returns the newest weights; None before the first ones.
+        """Returns the newest weights; None before the first, or if they have `known_updates`.
 
-        Also returns None if the caller has these weights, with `known_updates` updates. Weights
-        with fewer updates are new, too, because a learner may have resumed from its checkpoint.
+        Weights with fewer updates are new, too: a learner may have resumed from its checkpoint.
         """
         if self._weights is None or self._weights.learner_updates == known_updates:
             return None
@@ -129,7 +123,7 @@ class RunState:
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.
 
-        Called until there is an outcome, because a restarted `RunState` has no requests.
+        Call until there is an outcome, because a restarted `RunState` has no requests.
         """
         if self._eval_outcome and self._eval_outcome[0] == weights.env_frames:
             return self._eval_outcome[1]

@@ -1,6 +1,7 @@
 """A run as the work of a fleet: replay, learners, actors and an evaluator."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from laser_tf import types
@@ -13,7 +14,6 @@ if TYPE_CHECKING:  # It imports TensorFlow.
 
 PROGRESS = "progress/"  # Prefix of the learner's metrics for the progress display.
 _LEARNER = "learner"
-_ACTORS_STOP_SECONDS = 20.0  # Short, so that an environment that hangs delays no stop.
 
 
 class RunWork(fleet.Work):
@@ -29,17 +29,7 @@ class RunWork(fleet.Work):
         display: progress.ProgressDisplay,
     ):
         """Lists the roles. With neither `initial` nor a checkpoint, weights are random."""
-        role_specs = [] if config.replay.address else [replay_spec(config, env_spec)]
-        role_specs += [
-            _learner_spec(config, env_spec, initial, rank)
-            for rank in range(config.cluster.learners)
-        ]
-        role_specs += [
-            _actor_spec(config, env_spec, index) for index in range(config.cluster.actors)
-        ]
-        if config.run.evaluate_every_env_frames:
-            role_specs.append(_evaluator_spec(config))
-        super().__init__(role_specs, display)
+        super().__init__(list(_role_specs(config, env_spec, initial)), display)
 
     def is_finished(self, roles: fleet.SupervisedRoles) -> bool:
         """Returns whether the learner has spent its budget."""
@@ -76,49 +66,47 @@ def replay_spec(
     )
 
 
-def _learner_spec(
+def _role_specs(
     config: run_config.RunConfig,
     env_spec: types.EnvironmentSpec,
     initial: "initial_weights.InitialWeights | None",
-    rank: int,
-) -> role.RoleSpec:
-    return role.RoleSpec(
-        f"{_LEARNER}_{rank}" if rank else _LEARNER,
-        "laser_tf.cluster.learner_role:LearnerRole",
-        {"config": config, "spec": env_spec, "rank": rank, "initial": None if rank else initial},
-        role.StopStage.LEARNERS,
-        is_required=True,
-        num_cpus=config.cluster.learner_cpus,
-        num_gpus=config.cluster.learner_gpus,
-    )
-
-
-def _actor_spec(
-    config: run_config.RunConfig, env_spec: types.EnvironmentSpec, index: int
-) -> role.RoleSpec:
-    num_envs = config.cluster.envs_per_actor or config.environment.num_envs
+) -> Iterator[role.RoleSpec]:
+    cluster = config.cluster
+    if not config.replay.address:
+        yield replay_spec(config, env_spec)
+    for rank in range(cluster.learners):
+        first_weights = None if rank else initial
+        yield role.RoleSpec(
+            f"{_LEARNER}_{rank}" if rank else _LEARNER,
+            "laser_tf.cluster.learner_role:LearnerRole",
+            {"config": config, "spec": env_spec, "rank": rank, "initial": first_weights},
+            role.StopStage.LEARNERS,
+            is_required=True,
+            num_cpus=cluster.learner_cpus,
+            num_gpus=cluster.learner_gpus,
+        )
+    num_envs = cluster.envs_per_actor or config.environment.num_envs
     environment = dataclasses.replace(config.environment, num_envs=num_envs)
-    own_config = dataclasses.replace(config, environment=environment)
-    return role.RoleSpec(
-        f"{run_state.ACTOR}{index:02d}",
-        "laser_tf.cluster.actor_role:ActorRole",
-        {"config": own_config, "spec": env_spec, "index": index},
-        role.StopStage.ACTING,
-        stop_seconds=_ACTORS_STOP_SECONDS,
-        group="actors",
-        num_cpus=config.cluster.actor_cpus,
-        max_step_seconds=config.environment.max_step_seconds,
-        num_threads=1,
-    )
-
-
-def _evaluator_spec(config: run_config.RunConfig) -> role.RoleSpec:
-    return role.RoleSpec(
-        "evaluator",
-        "laser_tf.cluster.evaluator_role:EvaluatorRole",
-        {"config": config},
-        role.StopStage.ACTING,
-        stop_seconds=0.0,
-        num_cpus=config.cluster.evaluator_cpus,
-        num_threads=1,
-    )
+    actor_config = dataclasses.replace(config, environment=environment)
+    for index in range(cluster.actors):
+        yield role.RoleSpec(
+            f"{run_state.ACTOR}{index:02d}",
+            "laser_tf.cluster.actor_role:ActorRole",
+            {"config": actor_config, "spec": env_spec, "index": index},
+            role.StopStage.ACTING,
+            stop_seconds=20.0,  # Short, so that an environment that hangs delays no stop.
+            group="actors",
+            num_cpus=cluster.actor_cpus,
+            max_step_seconds=config.environment.max_step_seconds,
+            num_threads=1,
+        )
+    if config.run.evaluate_every_env_frames:
+        yield role.RoleSpec(
+            "evaluator",
+            "laser_tf.cluster.evaluator_role:EvaluatorRole",
+            {"config": config},
+            role.StopStage.ACTING,
+            stop_seconds=0.0,
+            num_cpus=cluster.evaluator_cpus,
+            num_threads=1,
+        )

@@ -39,13 +39,6 @@ class SupervisedRole:
 
     Ray's own restarts are not used: a role may also hang, or fail without the end of its process,
     and only failures in quick succession count.
-
-    Attributes:
-      restarts: Number of restarts.
-      is_done: Whether the role's work is complete.
-      failure: The failure after which the role is not restarted; empty before.
-      was_placed: Whether the role has ever had a process.
-      has_reported: Whether the current process has sent a heartbeat.
     """
 
     def __init__(
@@ -58,9 +51,10 @@ class SupervisedRole:
         self.spec = spec
         self.name = spec.name
         self.restarts = 0
-        self.is_done = False
-        self.failure = ""
-        self.was_placed = False
+        self.is_done = False  # Whether the role's work is complete.
+        self.failure = ""  # The failure after which the role is not restarted.
+        self.was_placed = False  # Whether the role has ever had a process.
+        self.has_reported = False  # Whether the current process has sent a heartbeat.
         self._make = make
         self._clock = clock
         self._failures = 0
@@ -105,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns what the role does, in words: its status, or what it does before it runs."""
+        """Returns the status in words, or what the role does before it runs."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
@@ -114,8 +108,7 @@ class SupervisedRole:
     def check(self, heartbeat: run_state.Heartbeat | None) -> None:
         """Schedules a restart if the work ended before it was complete; kills a process that hangs.
 
-        Args:
-          heartbeat: Last heartbeat; None before the first one and while `RunState` does not answer.
+        `heartbeat` is None before the first one and while `RunState` does not answer.
 
         Raises:
           RoleFailedError: If the role is required and has failed for good or raised a UserError, or
@@ -210,8 +203,7 @@ class SupervisedRole:
     def stop(self) -> bool:
         """Requests the role to save its state and stop; returns whether it is still running.
 
-        A role whose process has sent no heartbeat, e.g. because Ray waits for resources, has
-        nothing to save and is killed.
+        Kills a role that has sent no heartbeat, e.g. because Ray waits for resources.
         """
         if not self.has_reported:
             self.kill()

@@ -59,11 +59,7 @@ class SweepWork(fleet.Work):
         self._failed: list[str] = []
 
     def start(self) -> None:
-        """Starts the coordinator.
-
-        Raises:
-          ConfigError: If the population's lineage is damaged.
-        """
+        """Starts the coordinator; ConfigError if the population's lineage is damaged."""
         # A damaged file raises here instead of in the process of the coordinator.
         lineage.read(self._workdir / lineage.FILE)
         self._coordinator = machines.start_service(
@@ -95,11 +91,7 @@ class SweepWork(fleet.Work):
             return {}
 
     def finish(self) -> None:
-        """Marks the sweep as finished; call it once all members have ended.
-
-        Raises:
-          UserError: If members have failed.
-        """
+        """Marks the sweep as finished; UserError if members have failed."""
         if self._failed:
             raise errors.UserError(
                 f"Failed: {', '.join(self._failed)}. See their logs in "

@@ -17,11 +17,10 @@ _NEVER_BYTES = 2**31 - 1  # the maximum of mallopt
 
 
 def keep_freed_memory() -> None:
-    """Makes glibc keep freed memory for the next use; does nothing on another C library.
+    """Makes glibc keep freed memory, unless variables such as MALLOC_ARENA_MAX are set.
 
-    By default, glibc returns freed blocks of some megabytes to the kernel. The kernel clears their
-    pages for the next allocation: 10,000 page faults in an update of LASER on Atari. Variables such
-    as MALLOC_ARENA_MAX take precedence.
+    By default, glibc returns blocks of some megabytes to the kernel, which clears their pages for
+    the next allocation: 10,000 page faults in an update of LASER on Atari.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or any(name.startswith("MALLOC_") for name in os.environ):
@@ -34,14 +33,10 @@ def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> 
     """Resolves `compute_dtype` to ("float32" or "bfloat16", the reason)."""
     if requested != "auto":
         return requested, "as configured"
-    accelerator = _accelerator()
-    if accelerator:
-        capable = accelerator == "TPU" or _gpu_compute_capability() >= (8, 0)
-        return (
-            ("bfloat16", f"this {accelerator} computes in it")
-            if capable
-            else ("float32", f"this {accelerator} has no bfloat16 units")
-        )
+    if accelerator := _accelerator():
+        if accelerator == "TPU" or _gpu_compute_capability() >= (8, 0):
+            return "bfloat16", f"this {accelerator} computes in it"
+        return "float32", f"this {accelerator} has no bfloat16 units"
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":  # Only its kernels use the instructions.
         return "float32", "TF_ENABLE_ONEDNN_OPTS=0 turns off the processor's bfloat16"
     words = cpu_info.read_text().split() if cpu_info.exists() else []
@@ -55,8 +50,7 @@ def choose_jit_compile(requested: str) -> tuple[bool, str]:
     """Resolves `jit_compile` to (whether XLA compiles the update, the reason)."""
     if requested != "auto":
         return requested == "on", "as configured"
-    accelerator = _accelerator()
-    if accelerator:
+    if accelerator := _accelerator():
         return True, f"XLA fuses the update on this {accelerator}"
     return False, "XLA slows convolutions on a CPU"
 

@@ -1,7 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: handlers that let loops stop and save, and exit statuses.
-
-Standard library only, because a command calls `before_imports` first.
-"""
+"""Ctrl-C, SIGTERM and SIGHUP: handlers that let loops stop and save, and exit statuses."""
 
 import contextlib
 import ctypes

@@ -1,7 +1,4 @@
-"""Messages of a process: log format, repeated failures, and a terminal that may be closed.
-
-Standard library only, because a command prepares its terminal before all other imports.
-"""
+"""Messages of a process: log format, repeated failures, and a terminal that may be closed."""
 
 import contextlib
 import errno
@@ -13,16 +10,9 @@ from typing import Any, TextIO
 
 
 def show(message_format: str = "%(message)s") -> None:
-    """Logs messages of this project, and warnings of libraries, to standard error.
-
-    This project logs by the root logger, libraries log by their own loggers.
-    """
+    """Logs messages of this project (root logger), and warnings of libraries, to standard error."""
     logging.basicConfig(
-        level=logging.INFO,
-        format=message_format,
-        datefmt="%F %T",
-        stream=sys.stderr,
-        force=True,
+        level=logging.INFO, format=message_format, datefmt="%F %T", stream=sys.stderr, force=True
     )
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda r: r.name == "root" or r.levelno >= logging.WARNING)
@@ -56,7 +46,7 @@ class FailureNotice:
         self._is_failing = False
 
     def failed(self, message: str) -> None:
-        """Logs a warning, unless the last attempt failed, too."""
+        """Logs a warning unless the last attempt failed, too."""
         if not self._is_failing:
             logging.warning("%s", message)
         self._is_failing = True
@@ -94,10 +84,8 @@ def ignore_closed_terminal() -> None:
 
 def terminal_stream(descriptor: int) -> TextIO:
     """Returns a line-buffered text stream to a file descriptor that may be a terminal's."""
-    raw = _Terminal(descriptor, "w", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), errors="backslashreplace", line_buffering=True, write_through=False
-    )
+    raw = io.BufferedWriter(_Terminal(descriptor, "w", closefd=False))
+    return io.TextIOWrapper(raw, errors="backslashreplace", line_buffering=True)
 
 
 def flush() -> None:

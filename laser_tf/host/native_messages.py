@@ -1,4 +1,4 @@
-"""Sends the output of C++ libraries to a file, for a limited time."""
+"""Sends the output of C++ libraries, which would disturb the progress display, to a file."""
 
 import contextlib
 import faulthandler
@@ -19,7 +19,6 @@ _STANDARD_ERROR = 2
 def diverted(path: pathlib.Path) -> Iterator[None]:
     """Sends the output of C++ libraries to a file; Python's messages still reach the terminal.
 
-    Reverb and TensorFlow would write to standard error in the middle of the progress display.
     Streams that do not write to descriptor 2, such as those of a notebook, stay as they are.
 
     Raises:
@@ -46,7 +45,7 @@ def diverted(path: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _python_messages(shown: TextIO) -> Iterator[None]:
-    """Makes Python's messages for standard error go to another stream."""
+    """Sends Python's messages for standard error to another stream."""
     before = sys.stderr
     handlers = [
         handler
@@ -55,19 +54,19 @@ def _python_messages(shown: TextIO) -> Iterator[None]:
         and _descriptor(handler.stream) == _STANDARD_ERROR
     ]
     reports_crashes = faulthandler.is_enabled()
-    sys.stderr = shown
-    for handler in handlers:
-        handler.setStream(shown)
-    if reports_crashes:
-        faulthandler.enable(shown)
-    try:
-        yield
-    finally:
-        sys.stderr = before
+
+    def use(stream: TextIO) -> None:
         for handler in handlers:
-            handler.setStream(before)
+            handler.setStream(stream)
         if reports_crashes:
-            faulthandler.enable(before)
+            faulthandler.enable(stream)
+
+    use(shown)
+    try:
+        with contextlib.redirect_stderr(shown):
+            yield
+    finally:
+        use(before)
         shown.flush()
 
 

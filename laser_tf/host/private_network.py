@@ -1,8 +1,8 @@
 """Moves a run into a private network, so that no other process reaches its replay server.
 
 Reverb listens on every interface without authentication. A run on one machine therefore moves into
-a network namespace whose only interface is a loopback, which needs no root on Linux. Standard
-library only: a process can move only while it has one thread, before the imports that start more.
+a network namespace whose only interface is a loopback, which needs no root on Linux. A process can
+move only while it has one thread, before the imports that start more.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from laser_tf.host import process_launcher
 
 # Flags that name servers on other machines, which a private network does not reach.
-ELSEWHERE_FLAGS = ("config.replay.address", "config.cluster.address")
+_ELSEWHERE_FLAGS = ("config.replay.address", "config.cluster.address")
 
 # Callbacks that need no network; others may send metrics or messages to a server.
 _LOCAL_CALLBACKS = ("KeepBest", "StopAfter", "StopAtReturn")
@@ -37,7 +37,7 @@ _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 def names_others(arguments: Sequence[str]) -> bool:
     """Returns whether a command line names replay servers or a Ray head on other machines."""
-    given = dict(_find(ELSEWHERE_FLAGS, arguments))  # The last value of each flag.
+    given = dict(_find(_ELSEWHERE_FLAGS, arguments))  # The last value of each flag.
     return any(value.strip() for value in given.values())
 
 
@@ -62,11 +62,9 @@ def _find(names: Sequence[str], arguments: Sequence[str]) -> Iterator[tuple[str,
 
 
 def enter(arguments: Sequence[str] = ()) -> str | None:
-    """Moves this process, with the threads that it starts later, into a private network.
+    """Moves this process into a private network, unless its command line needs the host's network.
 
-    Environment workers stay in the present network, see `process_launcher`. If the command line
-    names replay servers or a Ray head on other machines, or a callback that may need the host's
-    network, the process stays.
+    Environment workers stay in the present network, see `process_launcher`.
 
     Returns:
       None, or one line with the reason why nothing has changed, and the consequence.
@@ -90,7 +88,7 @@ def enter(arguments: Sequence[str] = ()) -> str | None:
 
 def _move(flags: int, owner: tuple[int, int]) -> str | None:
     try:
-        process_launcher.start()
+        os.environ[process_launcher.SOCKET_VARIABLE] = process_launcher.start()
         _unshare(flags)
     except (OSError, subprocess.SubprocessError) as error:
         # The namespaces of the child count against a limit for a while.
@@ -142,17 +140,9 @@ def _settle(flags: int, owner: tuple[int, int]) -> None:
     if flags & _CLONE_NEWUSER:
         user, group = owner
         # The own user keeps its number, so files stay its own.
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{user} {user} 1")
-        _write("/proc/self/gid_map", f"{group} {group} 1")
-    _start_loopback()
-
-
-def _write(path: str, text: str) -> None:
-    pathlib.Path(path).write_text(text)
-
-
-def _start_loopback() -> None:
+        pathlib.Path("/proc/self/setgroups").write_text("deny")
+        pathlib.Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        pathlib.Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         request = struct.pack(_INTERFACE_REQUEST, b"lo", 0)
         _, flags = struct.unpack(_INTERFACE_REQUEST, fcntl.ioctl(control, _SIOCGIFFLAGS, request))

@@ -1,10 +1,8 @@
 """Starts worker processes in the host's network and ends them with their owner.
 
-A run moves into a private network, see `private_network`. Its environments stay in the host's
-network, because they may call simulators and servers. A launcher process that was started before
-the move starts their workers, also after a crash, and also for descendants of the run.
-
-Standard library only: this module is used before all other imports, and is itself a program.
+A run moves into a private network, see `private_network`, but its environments may call simulators
+and servers. A launcher process that was started before the move therefore starts their workers,
+also for descendants of the run. This module is itself the launcher's program.
 """
 
 import contextlib
@@ -22,21 +20,17 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 
-SOCKET_VARIABLE = "LASER_TF_LAUNCHER"  # Path of the launcher's socket.
+# Path of the socket of a launcher for this process and the processes that it starts.
+SOCKET_VARIABLE = "LASER_TF_LAUNCHER"
 
 _TEMPORARY_FOLDER = "/tmp"  # A longer path might not fit the address of a socket (108 bytes).
 _MAX_FILES = 16
 _NUMBER = struct.Struct("!q")
 _lock = threading.Lock()
-_own_path = ""  # Socket of the launcher that `LaunchedProcess` has started.
+_own_path = ""  # Socket of this process's own launcher.
 
 
-def start() -> None:
-    """Starts a launcher for this process and the processes that it starts from now on."""
-    os.environ[SOCKET_VARIABLE] = _start()
-
-
-def _start() -> str:
+def start() -> str:
     """Starts a launcher, which ends with this process, and returns the path of its socket."""
     parent = _TEMPORARY_FOLDER if os.access(_TEMPORARY_FOLDER, os.W_OK) else None
     folder = tempfile.mkdtemp(prefix="laser_tf_launcher_", dir=parent)
@@ -73,16 +67,16 @@ def _connect() -> socket.socket:
         try:
             connection.connect(_own_path)
         except OSError:  # The launcher is not started yet, or was killed.
-            _own_path = _start()
+            _own_path = start()
             connection.connect(_own_path)
     return connection
 
 
 class LaunchedProcess:
-    """A process with its own session, in the network of the launcher.
+    """A process with a separate session, in the network of the launcher.
 
-    Its process group is killed by `end`, at the end of the process, and at any end of the process
-    that holds this object. `pid` is the id of the process and of its group.
+    Its process group, whose id is `pid`, is killed by `end`, at the end of the process, and at any
+    end of the process that holds this object.
     """
 
     def __init__(
@@ -91,11 +85,10 @@ class LaunchedProcess:
         """Starts the process in the current folder, with the priority of this process.
 
         Args:
-          command: Program and arguments. The launcher adds its own process id, and the numbers of
-            the inherited files from the second on.
+          command: Program and arguments. The launcher adds its process id and the numbers of the
+            inherited files.
           environment: Environment variables.
-          files: File descriptors. The first one is the standard output and error stream, the others
-            are inherited.
+          files: Descriptor of the standard output and error stream, then those that are inherited.
 
         Raises:
           OSError: If there is no launcher, or it cannot start the process.

@@ -6,10 +6,7 @@ import pathlib
 
 
 def write(path: pathlib.Path, content: str | bytes) -> None:
-    """Writes text, as UTF-8, or bytes to a file. After an OSError the previous file is unchanged.
-
-    Processes that write the same path do not share a temporary file.
-    """
+    """Writes text, as UTF-8, or bytes to a file, which is unchanged after an OSError."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -22,8 +19,8 @@ def write(path: pathlib.Path, content: str | bytes) -> None:
 def replace(source: pathlib.Path, target: pathlib.Path) -> None:
     """Renames a file or directory once its content is on the disk.
 
-    Without fsync, a power failure could leave the new name with empty content. An existing file or
-    empty directory at `target`, on the same file system, is replaced.
+    Replaces a file or an empty directory at `target`, which is on the same file system. Without
+    fsync, a power failure could leave the new name with empty content.
     """
     sync(source)
     source.replace(target)

@@ -18,10 +18,7 @@ class DamagedError(ValueError):
 
 
 def load_first_usable(checkpoints: Iterable[C], load: Callable[[C], R]) -> R | None:
-    """Returns the result of `load` for the first checkpoint that is not damaged, or None.
-
-    Logs a warning for each damaged checkpoint, for which `load` raises DamagedError.
-    """
+    """Returns the result of `load` for the first checkpoint without a DamagedError, or None."""
     for checkpoint in checkpoints:
         try:
             return load(checkpoint)
@@ -31,14 +28,12 @@ def load_first_usable(checkpoints: Iterable[C], load: Callable[[C], R]) -> R | N
 
 
 class CheckpointRotation:
-    """Newest, previous and damaged checkpoint at a path, each a file or a directory.
+    """Newest, previous, damaged and unfinished checkpoint at a path, each a file or a directory.
 
-    The names of all but the newest checkpoint have a suffix: `_previous`, `_damaged`, and `_saving`
-    for a checkpoint that is being written.
+    The names of all but the newest checkpoint have a suffix: `_previous`, `_damaged`, `_saving`.
     """
 
     def __init__(self, path: pathlib.Path):
-        # Checkpoints at other paths are found, renamed and deleted by this class only.
         self.newest = path
         self._previous, self._damaged, self.unfinished = (
             path.with_stem(f"{path.stem}_{suffix}") for suffix in ("previous", "damaged", "saving")
@@ -48,8 +43,8 @@ class CheckpointRotation:
     def saving(self) -> Iterator[pathlib.Path]:
         """Yields a path that does not exist, and makes it the newest checkpoint.
 
-        After an exception in the context the newest checkpoint is unchanged and the new one is
-        deleted. The disk never holds more than two complete checkpoints.
+        After an exception in the context the newest checkpoint is unchanged. The disk never holds
+        more than two complete checkpoints.
         """
         if _exists(self.newest):
             _delete(self._previous)
@@ -73,7 +68,7 @@ class CheckpointRotation:
     def restore(self, load: Callable[[pathlib.Path], R]) -> R | None:
         """Returns the result of `load` for the newest usable checkpoint, or None.
 
-        Keeps the last checkpoint for which `load` raises DamagedError for inspection.
+        Keeps the last checkpoint for which `load` raises DamagedError.
         """
         _delete(self.unfinished)  # left by a process that was killed
         if not _exists(self.newest) and _exists(self._previous):

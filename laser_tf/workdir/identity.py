@@ -6,10 +6,10 @@ from typing import Any
 from laser_tf import config_values
 
 LENGTH = "run.env_frames"
-# Sections and keys that a resumed run may change, because learning does not depend on them. Every
+# A section and keys that a resumed run may change, because learning does not depend on them. Every
 # other key identifies the run, including keys that determine the age of experience (num_envs,
 # queue_capacity, wait_seconds) or its rounding (compute_dtype).
-CHANGEABLE_SECTIONS = ("cluster",)
+CHANGEABLE_SECTION = "cluster."
 CHANGEABLE_KEYS = (
     "environment.dataset_path",
     "environment.level_cache",
@@ -50,8 +50,8 @@ def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
 def describe_differences(before: dict[str, Any], now: dict[str, Any]) -> str:
     """Describes the keys in which two runs differ; returns "" for the same run."""
     differing = [
-        f"{key} (there {values[0]!r}, now {values[1]!r})"
-        for key, values in find_differences(before, now).items()
+        f"{key} (there {old!r}, now {new!r})"
+        for key, (old, new) in find_differences(before, now).items()
     ]
     more = len(differing) - _MAX_SHOWN_KEYS
     shown = ", ".join(differing[:_MAX_SHOWN_KEYS])
@@ -70,9 +70,8 @@ def find_differences(before: dict[str, Any], now: dict[str, Any]) -> dict[str, t
 
 def identifying_values(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns `section.key` -> value of all keys that identify a run."""
-    flat = config_values.flatten(config)
     return {
         key: value
-        for key, value in flat.items()
-        if key not in CHANGEABLE_KEYS and key.partition(".")[0] not in CHANGEABLE_SECTIONS
+        for key, value in config_values.flatten(config).items()
+        if key not in CHANGEABLE_KEYS and not key.startswith(CHANGEABLE_SECTION)
     }

@@ -13,7 +13,7 @@ from laser_tf import errors
 FILE = "lock"
 EXIT_TIMEOUT_SECONDS = 180.0  # for a process that is exiting, which may be saving weights
 SAVE_TIMEOUT_SECONDS = 3_600.0  # for a process that may be saving a large replay
-# Environment variable of a command that is restarted elsewhere after its machine failed.
+# Variable of a command that is restarted on another machine after its machine failed.
 WAIT_VARIABLE = "LASER_TF_WAIT_FOR_LOCK"
 _POLL_PERIOD_SECONDS = 0.2
 
@@ -23,7 +23,7 @@ _held: dict[pathlib.Path, tuple[int, int]] = {}
 
 
 class InUseError(errors.UserError):
-    """Another process uses the directory. The message names the process."""
+    """Another process, which the message names, uses the directory."""
 
 
 class LostError(errors.UserError):
@@ -31,18 +31,18 @@ class LostError(errors.UserError):
 
 
 def command_timeout() -> float:
-    """Returns how many seconds a command waits for the lock: its predecessor may be saving."""
+    """Returns the seconds that a command waits for the lock: its predecessor may be saving."""
     return EXIT_TIMEOUT_SECONDS if WAIT_VARIABLE in os.environ else 0.0
 
 
 def acquire(path: pathlib.Path, patience_seconds: float = 0.0, flag: str = "--workdir") -> None:
-    """Creates a file and locks it until `release`, or until this process ends.
+    """Creates a file and locks it until `release` or the end of this process.
 
-    Child processes do not inherit the lock. If the file system does not support locks, a warning is
-    logged. The error names the directory by its `flag` on the command line.
+    Child processes do not inherit the lock. Logs a warning if the file system has no locks.
 
     Raises:
-      InUseError: If another process still holds the lock after `patience_seconds`.
+      InUseError: If another process still holds the lock after `patience_seconds`. The message
+        names the directory by its `flag`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     deadline = time.monotonic() + patience_seconds
@@ -83,12 +83,9 @@ def _try_lock(descriptor: int, path: pathlib.Path) -> bool:
 
 
 def check(directory: pathlib.Path) -> None:
-    """Checks that this process still owns a directory. Call before each save.
+    """Raises LostError if a directory that this process locked was deleted, renamed or replaced.
 
-    A directory that this process did not lock passes.
-
-    Raises:
-      LostError: If the directory was deleted, renamed or replaced.
+    Call before each save.
     """
     for path, (_, parent) in _held.items():
         if path.parent == directory.absolute() and not _is_same(directory, parent):

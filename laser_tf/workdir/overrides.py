@@ -26,24 +26,16 @@ KEYS = (
 
 
 def check(keys: Collection[str], config: Mapping[str, Any]) -> None:
-    """Checks that keys `section.key` of a nested configuration may change during its run.
-
-    Raises:
-      ConfigError: For the first other key; the message names all keys that may change.
-    """
+    """Raises ConfigError if a key `section.key` of a nested configuration may not change."""
     flat = config_values.flatten(config)
     named = [key for key in (*KEYS, *identity.CHANGEABLE_KEYS) if key in flat]
     for key in keys:
-        if key not in named and not (key in flat and _section(key) in identity.CHANGEABLE_SECTIONS):
-            others = [f"{section}.*" for section in identity.CHANGEABLE_SECTIONS]
+        is_in_section = key in flat and key.startswith(identity.CHANGEABLE_SECTION)
+        if key not in named and not is_in_section:
             raise errors.ConfigError(
                 f"--override must name a setting that may change during a run, got {key}. Use one "
-                f"of {', '.join((*named, *others))}, or start another run."
+                f"of {', '.join(named)}, {identity.CHANGEABLE_SECTION}*, or start another run."
             )
-
-
-def _section(key: str) -> str:
-    return key.partition(".")[0]
 
 
 def flags(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -55,14 +47,10 @@ def flags(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def in_effect(content: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the overridden values that replace the values of a nested configuration.
+    """Returns the values in a `config.json` that replace those of a command's `config`.
 
-    The command that created a run still has the values of the run's start. Any other value of an
+    The command that created the run still has the values of the run's start. Any other value of an
     overridden key stays, so that it is rejected as a different run.
-
-    Args:
-      content: Content of `config.json`.
-      config: Configuration of the command that resumes the run, nested.
     """
     first: dict[str, Any] = {}
     for entry in content.get(RECORD, ()):
@@ -79,17 +67,11 @@ def in_effect(content: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str
 def record(
     content: dict[str, Any], before: dict[str, Any], now: dict[str, Any], keys: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Adds the keys whose values differ to the record of changes.
-
-    Args:
-      content: Content of `config.json`.
-      before: Configuration of the run, nested.
-      now: New configuration of the run, nested.
-      keys: Keys `section.key` that may differ.
+    """Adds those of the `keys` whose values differ to the record of changes.
 
     Returns:
-      The content with the changes, whose `env_frames` is None, and `before` with the new values of
-      all keys but `run.env_frames`.
+      The content of `config.json` with the changes, whose `env_frames` is None, and the nested
+      configuration `before` with the new values of all keys but `run.env_frames`.
     """
     old, new = config_values.flatten(before), config_values.flatten(now)
     changes = {
@@ -100,10 +82,8 @@ def record(
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     entry = {"env_frames": None, "time": time, "changes": changes}
     accepted = {key: new[key] for key in changes if key != identity.LENGTH}
-    return (
-        content | {RECORD: [*content.get(RECORD, ()), entry]},
-        config_values.override(before, accepted),
-    )
+    content = content | {RECORD: [*content.get(RECORD, ()), entry]}
+    return content, config_values.override(before, accepted)
 
 
 def complete(content: dict[str, Any], env_frames: int) -> list[dict[str, Any]]:

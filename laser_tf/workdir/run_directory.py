@@ -9,7 +9,6 @@ from typing import Any
 from laser_tf import config_values, errors
 from laser_tf.workdir import atomic, identity, lock, overrides
 
-# Configuration of a run, of a sweep, of a search.
 CONFIG_FILE, SWEEP_FILE, SEARCH_FILE = "config.json", "sweep.json", "search.json"
 LEARNER_CHECKPOINTS = "checkpoints/learner"
 BEST_CHECKPOINT = "checkpoints/best"
@@ -48,43 +47,20 @@ def open_workdir(
     workdir: pathlib.Path,
     config: dict[str, Any],
     extra: dict[str, Any],
-    *,
-    defaults: Mapping[str, Any] | None = None,
     sweep_id: str = "",
-    patience_seconds: float = 0.0,
-    extend: bool = False,
-    overridden: Collection[str] = (),
+    **options: Any,
 ) -> bool:
-    """Creates and locks a run directory, or checks that it belongs to the same configuration.
+    """Creates and locks a run directory, or checks it; see `open_directory`, also for `options`.
 
-    A larger `run.env_frames` continues the run if the learning rate is constant. If the learning
-    rate follows a schedule, `extend` must be True.
-
-    Args:
-      workdir: Run directory.
-      config: Resolved configuration, nested.
-      extra: Further content of `config.json`, e.g. versions.
-      defaults: Values of keys that are missing in the `config.json` of the run, nested.
-      sweep_id: Id of the sweep that the run is part of; "" for a single run.
-      patience_seconds: Timeout for another process that is leaving the directory.
-      extend: Whether a learning rate schedule may end later than before.
-      overridden: Keys `section.key` of `overrides.KEYS` whose values may differ and are recorded.
-
-    Returns:
-      Whether the directory already held a run.
-
-    Raises:
-      WorkdirError: If the directory cannot be written, belongs to another configuration or sweep,
-        or has lost its checkpoints.
-      InUseError: If another process uses the directory.
+    Raises WorkdirError also if the run is not part of the sweep with the id `sweep_id`, "" for a
+    single run, or has lost its checkpoints.
     """
     path = workdir / CONFIG_FILE
     if path.exists() and _read(path).get("sweep_id", "") != sweep_id:
         raise WorkdirError(
             f"{workdir} belongs to a single run or to another sweep. Use another --workdir."
         )
-    noted = {"sweep_id": sweep_id, **extra}
-    resumed = _open(path, config, noted, defaults or {}, extend, patience_seconds, overridden)
+    resumed = open_directory(path, config, {"sweep_id": sweep_id, **extra}, **options)
     content = _read(path)
     # A run that ended before its first checkpoint starts again.
     if content.get(_HAS_CHECKPOINT) and not has_checkpoint(workdir):
@@ -97,47 +73,38 @@ def open_workdir(
     return resumed
 
 
-def open_sweep(
-    workdir: pathlib.Path,
+def open_directory(
+    path: pathlib.Path,
     config: dict[str, Any],
     extra: dict[str, Any],
     *,
     defaults: Mapping[str, Any] | None = None,
-    extend: bool = False,
-) -> bool:
-    """Creates and locks the directory of a sweep, or checks it. See `open_workdir`.
-
-    The `id` in `extra` distinguishes the sweep from others with the same configuration.
-    """
-    return _open(workdir / SWEEP_FILE, config, extra, defaults or {}, extend)
-
-
-def open_search(
-    workdir: pathlib.Path,
-    config: dict[str, Any],
-    extra: dict[str, Any],
-    *,
-    defaults: Mapping[str, Any],
-) -> bool:
-    """Creates and locks the directory of a search, or checks it. See `open_workdir`.
-
-    All trials have the same `run.env_frames`.
-    """
-    return _open(workdir / SEARCH_FILE, config, extra, defaults, None)
-
-
-def _open(
-    path: pathlib.Path,
-    config: dict[str, Any],
-    extra: dict[str, Any],
-    defaults: Mapping[str, Any],
-    extend: bool | None,
+    extend: bool | None = False,
     patience_seconds: float = 0.0,
     overridden: Collection[str] = (),
 ) -> bool:
+    """Creates and locks a directory, or checks its configuration; returns whether it existed.
+
+    A larger `run.env_frames` continues a run or a sweep if the learning rate is constant.
+
+    Args:
+      path: Configuration file: `CONFIG_FILE`, `SWEEP_FILE` or `SEARCH_FILE` of the directory.
+      config: Resolved configuration, nested.
+      extra: Further content of the file, e.g. versions or the `id` of a sweep.
+      defaults: Values of keys that are missing in an existing file, nested.
+      extend: Whether a learning rate schedule may end later than before; None: `run.env_frames`
+        may not change.
+      patience_seconds: Timeout for another process that is leaving the directory.
+      overridden: Keys `section.key` of `overrides.KEYS` whose values may differ and are recorded.
+
+    Raises:
+      WorkdirError: If the directory cannot be written or belongs to another configuration.
+      InUseError: If another process uses the directory.
+    """
     workdir = path.parent
-    config, defaults = json.loads(json.dumps((config, defaults)))
-    _check_unused(path)
+    config, defaults = json.loads(json.dumps((config, defaults or {})))
+    if not path.exists():
+        _check_unused(workdir)
     try:
         for name in ("", *_DIRECTORIES[path.name]):
             (workdir / name).mkdir(parents=True, exist_ok=True)
@@ -170,10 +137,7 @@ def _open(
     return True
 
 
-def _check_unused(path: pathlib.Path) -> None:
-    workdir = path.parent
-    if path.exists():
-        return
+def _check_unused(workdir: pathlib.Path) -> None:
     if any((workdir / name).exists() for name in _KINDS):
         raise WorkdirError(f"{workdir} already holds a run or sweep. Use another --workdir.")
     found = next((match for trace in _TRACES for match in workdir.glob(trace)), None)
@@ -206,12 +170,12 @@ def _extend(
         content.setdefault("extended_from_env_frames", []).append(old)
     # Before the new configuration: if this process is killed in between, agents of a sweep only
     # report again that they are finished.
-    for mark in (path.with_name(FINISHED), path.with_name(FINISHED_MEMBERS)):
-        if mark.exists():
-            try:
-                atomic.replace(mark, mark.with_name(f"{mark.name}_{old}"))
-            except OSError as error:
-                raise _not_writable(mark, error) from None
+    try:
+        for name in (FINISHED, FINISHED_MEMBERS):
+            if path.with_name(name).exists():
+                atomic.replace(path.with_name(name), path.with_name(f"{name}_{old}"))
+    except OSError as error:
+        raise _not_writable(path, error) from None
     _write(path, content)
 
 
@@ -237,15 +201,12 @@ def record_overrides(workdir: pathlib.Path, env_frames: int) -> list[dict[str, A
 
 
 def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any]:
-    """Reads the configuration of a run, or with `SWEEP_FILE` of a sweep.
-
-    Like the other functions that read, it raises WorkdirError if the file is missing or damaged.
-    """
+    """Returns the configuration of a run or sweep; WorkdirError if it is missing or damaged."""
     return _read(workdir / name)["config"]
 
 
 def check_no_sweep(workdir: pathlib.Path) -> None:
-    """Raises WorkdirError for a sweep or a search; the error names a run directory in it."""
+    """Raises WorkdirError for a sweep or a search, which names a run directory in it."""
     for name in (SWEEP_FILE, SEARCH_FILE):
         if (workdir / name).exists():
             run = min(workdir.glob(f"*/{CONFIG_FILE}"), default=workdir / "agent" / CONFIG_FILE)
@@ -273,9 +234,8 @@ def _read(path: pathlib.Path) -> dict[str, Any]:
         return content
     except FileNotFoundError:
         check_no_sweep(path.parent)
-        raise WorkdirError(
-            f"{path.parent} holds no {_KINDS[path.name]}: {path} is missing"
-        ) from None
+        message = f"{path.parent} holds no {_KINDS[path.name]}: {path} is missing"
+        raise WorkdirError(message) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WorkdirError(
             f"cannot read {path}: {errors.first_line(error)}. Restore it from a backup, or use "

@@ -13,7 +13,7 @@ _RECORDED = ("tensorflow", "keras", "dm-reverb", "ale-py", "minatar", "numpy", "
 
 
 class VersionError(SystemExit):
-    """Installed packages are incompatible. Uncaught, it ends the process with one line."""
+    """Incompatible packages; ends the process with one line."""
 
 
 def check() -> None:

@@ -100,6 +100,7 @@ class ContextTest(absltest.TestCase):
         self.assertEqual(self._context.status, run_state.Status.RUNNING)
 
     def test_wait_ends_with_a_stop(self):
+        self.enter_context(mock.patch.object(role, "call", return_value=None))
         self._context.stop_requested.set()
         with self.assertRaises(errors.StoppedError):
             self._context.find_replay_address()

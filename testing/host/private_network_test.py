@@ -27,7 +27,7 @@ def become_plain_user():
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
-        process_launcher.start = lambda: None  # Perhaps only root can execute the interpreter.
+        process_launcher.start = lambda: ""  # Perhaps only root can execute the interpreter.
         ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE, as after an exec: /proc/self is the user's
 
 def namespaces():

@@ -14,10 +14,13 @@ from testing import messages
 
 CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
 CHECKPOINT = "checkpoints/learner/checkpoint-1.index"
-OPENERS = (
-    (run_directory.open_workdir, "config.json"),
-    (run_directory.open_sweep, "sweep.json"),
-)
+
+
+def _open_sweep(folder: pathlib.Path, *arguments: dict, **options) -> bool:
+    return run_directory.open_directory(folder / run_directory.SWEEP_FILE, *arguments, **options)
+
+
+OPENERS = ((run_directory.open_workdir, "config.json"), (_open_sweep, "sweep.json"))
 
 
 def _scheduled(schedule: str, env_frames: int) -> dict:
@@ -150,23 +153,23 @@ class RunDirectoryTest(parameterized.TestCase):
 
     @parameterized.parameters(("constant", False), ("linear", True))
     def test_sweep_with_more_frames_is_not_finished(self, schedule, extend):
-        run_directory.open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
+        _open_sweep(self._folder, _scheduled(schedule, 10), {"id": "a"})
         self._leave("finished")
         self._leave("finished_members/member_00")
         longer = _scheduled(schedule, 20)
-        self.assertTrue(run_directory.open_sweep(self._folder, longer, {}, extend=extend))
+        self.assertTrue(_open_sweep(self._folder, longer, {}, extend=extend))
         self.assertFalse((self._folder / "finished").exists())
         self.assertFalse((self._folder / "finished_members").exists())
         self.assertEqual(run_directory.read_sweep_id(self._folder), "a")
 
     def test_sweep_whose_mark_cannot_be_removed_keeps_its_frames(self):
         # Otherwise the next command would regard members as finished with more frames.
-        run_directory.open_sweep(self._folder, _scheduled("constant", 10), {"id": "a"})
+        _open_sweep(self._folder, _scheduled("constant", 10), {"id": "a"})
         self._leave("finished")
         full = OSError(errno.ENOSPC, "No space left on device")
         with mock.patch.object(pathlib.Path, "replace", side_effect=full):
             with messages.raises(run_directory.WorkdirError, "No space left"):
-                run_directory.open_sweep(self._folder, _scheduled("constant", 20), {})
+                _open_sweep(self._folder, _scheduled("constant", 20), {})
         noted = run_directory.read_config(self._folder, run_directory.SWEEP_FILE)
         self.assertEqual(noted["run"]["env_frames"], 10)
 
@@ -204,7 +207,7 @@ class RunDirectoryTest(parameterized.TestCase):
             ("member_00/config.json", "sweep.json"),
             ("finished_members/member_01", "sweep.json"),
         ),
-        opens=(run_directory.open_workdir, run_directory.open_sweep),
+        opens=(run_directory.open_workdir, _open_sweep),
     )
     def test_files_without_their_config_are_not_taken_over(self, trace, opens):
         file, missing = trace
