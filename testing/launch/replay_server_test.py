@@ -97,7 +97,7 @@ class ReplayServerTest(commands.CommandTest):
         self.succeed("train", *flags)
         roles = (self.workdir / "roles.csv").read_text()
         self.assertRegex(roles, r"\nlearner,finished,(?s:.*)\nactor_01,")
-        self.assertNotIn("replay,", roles)
+        self.assertNotRegex(roles, r"\nreplay,")
         time.sleep(5)
         process.kill()
         process.wait()
