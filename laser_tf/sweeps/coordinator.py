@@ -35,8 +35,8 @@ class Decision(NamedTuple):
 class Coordinator:
     """Answers the members' calls, one at a time.
 
-    State that must survive a restart is in files; members report everything else again. A call may
-    be repeated, because Ray repeats calls whose answer was lost.
+    State that must survive a restart is in files; members report everything else again. Ray repeats
+    calls whose answer was lost.
     """
 
     def __init__(
@@ -57,15 +57,11 @@ class Coordinator:
         self._limiter = speed_limiter.SpeedLimiter(
             list(config.members), config.sweep.max_lead_env_frames, clock
         )
-        for name in config.members:
-            if self._finished(name).exists():
-                self._limiter.leave(name)
+        for name in filter(self._is_finished, config.members):
+            self._limiter.leave(name)
         self._population = None
         if config.population.method != "none":
-            self._population = population.Population(
-                config.population,
-                lineage.Lineage(workdir / lineage.FILE, config.population.tuned),
-            )
+            self._population = population.Population(config.population, workdir / lineage.FILE)
 
     def join(self, name: str) -> None:
         """Records the start of the process of member `name`."""
@@ -115,7 +111,7 @@ class Coordinator:
         latest = self._population.latest(name)
         if latest and latest.env_frames == env_frames:  # The first answer was lost.
             return self.resume(name, env_frames)
-        others = {o: r.get("fitness", math.nan) for o, r in self._reports.items() if o != name}
+        others = {o: r["fitness"] for o, r in self._reports.items() if r and o != name}
         decided = self._population.decide(name, env_frames, fitness, hyperparameters, others)
         try:
             copied = _read_weights(self._weights(decided.parent)) if decided.parent else weights
@@ -132,23 +128,23 @@ class Coordinator:
 
     def finish(self, name: str) -> None:
         """Records that a member has spent its budget, so that the others do not wait for it."""
-        self._finished(name).parent.mkdir(exist_ok=True)
-        self._finished(name).touch()
+        folder = self._workdir / run_directory.FINISHED_MEMBERS
+        folder.mkdir(exist_ok=True)
+        (folder / name).touch()
         self._limiter.leave(name)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Returns the last report of each member, with `finished`."""
         status = {}
         for name, report in self._reports.items():
-            finished = self._finished(name).exists()
+            finished = self._is_finished(name)
             # A member that finished before this process started sends no report.
             done = {"env_frames": self._config.members[name].run.env_frames} if finished else {}
             status[name] = report | done | {"finished": finished}
         return status
 
-    def _finished(self, name: str) -> pathlib.Path:
-        """Returns the file whose existence marks a member as finished."""
-        return self._workdir / run_directory.FINISHED_MEMBERS / name
+    def _is_finished(self, name: str) -> bool:
+        return (self._workdir / run_directory.FINISHED_MEMBERS / name).exists()
 
     def _weights(self, name: str) -> pathlib.Path:
         return self._workdir / "population" / f"{name}.npz"
