@@ -17,7 +17,7 @@ from launch import subcommand
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-    """One run, or one sweep."""
+    """A run or a sweep."""
 
     task: str
     label: str  # of its condition
@@ -42,9 +42,7 @@ class PlannedRun:
     def command(self, extend: bool, has_log: bool) -> subcommand.Command:
         """Returns the command that trains or continues it.
 
-        Args:
-          extend: Whether a higher `run.env_frames` is accepted.
-          has_log: Whether its output goes to `<workdir>.log`.
+        `extend` accepts a higher `run.env_frames`; `has_log` sends the output to `<workdir>.log`.
         """
         arguments = (
             f"--config={self.config}",
@@ -75,7 +73,7 @@ def make(
       workdir: Directory of all its runs.
       tasks: Tasks; (): those of the experiment.
       seeds: Number of repetitions.
-      overrides: Overrides of all runs, "section.key" -> value.
+      overrides: Overrides of all runs.
       config: Configuration instead of the experiment's.
 
     Raises:

@@ -76,7 +76,6 @@ def _own_comments(section_class: type) -> dict[str, str]:
 
 
 def _quoted(value: Any) -> str:
-    """Quotes a value for a shell."""
     text = str(value)
     return f'"{text}"' if "'" in text and not set(text) & {*'"$`\\!'} else shlex.quote(text)
 

@@ -23,10 +23,8 @@ _POINTS = 100
 def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
     """Writes `sharing.png`, `members.csv` and `conditions.csv`.
 
-    Args:
-      runs: One task; its sweeps by label, one for each seed.
-      output: Directory of the files.
-      failed_below: Mean return of the normal members below which a seed counts as failed.
+    `runs` has one task. A seed counts as failed if the mean return of its normal members is lower
+    than `failed_below`.
 
     Raises:
       UserError: If a sweep is missing, or a member has no finished episode.
