@@ -65,16 +65,10 @@ def make(
     overrides: base.Overrides | None = None,
     config: str = "",
 ) -> list[PlannedRun]:
-    """Plans all runs of an experiment; nothing is written.
+    """Plans all runs of an experiment below `workdir`; nothing is written.
 
-    Args:
-      name: Name of the experiment.
-      experiment: The experiment.
-      workdir: Directory of all its runs.
-      tasks: Tasks; (): those of the experiment.
-      seeds: Number of repetitions.
-      overrides: Overrides of all runs.
-      config: Configuration instead of the experiment's.
+    `tasks` and `config` replace those of the experiment if they are not empty; `overrides` are for
+    all runs.
 
     Raises:
       UserError: If a run's configuration is invalid, or an override would make conditions equal.

@@ -39,8 +39,7 @@ def run(
 
     Args:
       flag: The flag `--config`, whose arguments are those of all trials.
-      values: Nested values of a run, and section `sweep` with the search space; its `samples` is
-        the number of trials.
+      values: Values of a run, and `sweep` with search space and `samples`, the number of trials.
       method: One of `METHODS`.
       at_once: Max number of trials at the same time.
       workdir: Directory of the search.
@@ -180,11 +179,7 @@ class Trials:
         return state
 
     def report_best(self) -> None:
-        """Evaluates the best trial, writes `best_trial.json` and prints its command.
-
-        Raises:
-          UsageError: If no trial is complete.
-        """
+        """Evaluates the best trial, writes `best_trial.json` and prints its command."""
         trials = self.searching.trials()
         best = search.best(trials)
         if best is None:

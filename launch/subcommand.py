@@ -71,10 +71,8 @@ def run_all(
 ) -> None:
     """Runs commands and forwards signals that end this process; after a signal it does not return.
 
-    Args:
-      commands: Commands in the order in which they start; each is requested when it can start.
-      at_once: Max number of commands at the same time; several need a log each.
-      start: Starts a command.
+    Each command is requested when it can start. At most `at_once` run at the same time; several
+    need a log each.
 
     Raises:
       UsageError: If a command fails. No further command starts, the others run to their end.

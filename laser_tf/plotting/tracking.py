@@ -9,15 +9,10 @@ from laser_tf.workdir import run_directory
 
 
 def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
-    """Sends configuration, new rows of scalars and results to a new or continued run of a service.
+    """Sends configuration, new scalars and results of a run; returns the number of new rows.
 
-    Args:
-      workdir: Directory of a run, which may be in progress.
-      service: One of `experiment_services.SERVICES`.
-      project: W&B's project or MLflow's experiment.
-
-    Returns:
-      The number of new rows.
+    The run, which may be in progress, continues in the service, one of
+    `experiment_services.SERVICES`. `project` is W&B's project or MLflow's experiment.
 
     Raises:
       UserError: If the service's package is missing or fails, or there is no run with scalars.

@@ -18,10 +18,6 @@ NAME = "coordinator"  # Of its Ray actor.
 Weights = Mapping[str, np.ndarray]  # See `sweep_client.get_state`.
 
 
-class UnreadableError(errors.UserError):
-    """A file with weights is missing or damaged; the message names it."""
-
-
 class Decision(NamedTuple):
     """The newest decision about a member, as far as the member has not applied it."""
 
@@ -45,12 +41,7 @@ class Coordinator:
         workdir: pathlib.Path,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Expects all members that have not finished.
-
-        Raises:
-          ConfigError: If the lineage is damaged.
-          OSError: If the lineage cannot be read.
-        """
+        """Expects all members that have not finished; raises the errors of `lineage.read`."""
         self._config = config
         self._workdir = workdir
         self._reports: dict[str, dict[str, Any]] = {name: {} for name in config.members}
@@ -85,7 +76,7 @@ class Coordinator:
         The result is the same until the member has a checkpoint after the decision.
 
         Raises:
-          UnreadableError: If the weights cannot be read.
+          UserError: If the weights are missing or damaged; the message names their file.
         """
         if not self._population:
             return Decision(None, -1, {}, None, None)
@@ -119,7 +110,7 @@ class Coordinator:
             # On disk, because a restarted coordinator must still have them.
             _write_weights(self._weights(name), copied)
             self._population.record(decided)
-        except (OSError, UnreadableError) as error:
+        except (OSError, errors.UserError) as error:
             logging.warning("Postponed the decision about %s: %s", name, error)
             # The member continues unchanged and asks again soon.
             again = env_frames + max(1, self._config.population.ready_env_frames // 10)
@@ -163,7 +154,7 @@ def _read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
             return {name: file[name] for name in file.files}
     except Exception as error:  # Damage causes almost any error of NumPy and zipfile.
         reason = getattr(error, "strerror", None) or f"it is damaged, {type(error).__name__}"
-        raise UnreadableError(
+        raise errors.UserError(
             f"Cannot read {path}, the weights of a member ({reason}). Restore the file from a "
             "backup, or start again with another --workdir."
         ) from None

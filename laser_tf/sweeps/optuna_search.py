@@ -13,11 +13,7 @@ STUDY_NAME = "laser_tf"
 
 
 def import_optuna() -> ModuleType:
-    """Imports Optuna, which is not among this package's requirements.
-
-    Raises:
-      MissingPackageError: If Optuna or a package that it imports is missing.
-    """
+    """Imports Optuna, an optional package; raises MissingPackageError."""
     try:
         import optuna
     except ModuleNotFoundError as error:

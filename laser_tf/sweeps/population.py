@@ -108,16 +108,10 @@ class Population:
         """Returns a decision about a member, which is in force once it is recorded.
 
         The first decision introduces the member, when it starts, and changes nothing. Ask for the
-        others from `next_ready` on.
-
-        Args:
-          member: Name of the member.
-          env_frames: Env frames that it has learned from.
-          fitness: Fitness of its current weights, higher is better. A member whose fitness is not
-            finite does not copy and is not copied.
-          hyperparameters: Its current hyper-parameters, including the tuned ones.
-          others: Current fitness by which other members are ranked; if it is not finite, that of
-            their newest record.
+        others from `next_ready` on. A member whose fitness is not finite does not copy and is not
+        copied. `hyperparameters` are the current ones, including all tuned ones. `others` has the
+        current fitness by which other members are ranked. Without a finite one, the fitness of
+        their newest record counts.
         """
         own = {name: float(hyperparameters[name]) for name in self._config.tuned}
         kept = lineage.Record(env_frames, member, None, float(fitness), own)
@@ -145,11 +139,7 @@ class Population:
         return kept
 
     def record(self, decided: lineage.Record) -> None:
-        """Puts a decision in force, so that others may copy the member.
-
-        Raises:
-          OSError: If it cannot be written; it is not in force then.
-        """
+        """Puts a decision in force, unless it cannot be written, which raises OSError."""
         lineage.write(self._path, [*self.records, decided])
         self.records.append(decided)
 

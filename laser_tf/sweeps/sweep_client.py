@@ -30,11 +30,9 @@ class SweepClient:
     ):
         """Joins the sweep.
 
-        Args:
-          name: Name of the member.
-          index: From 0.
-          call: Calls a method of the `coordinator.Coordinator` by name; raises its errors.
-          find_replay_address: Returns "host:port" of the shared replay; None for an own replay.
+        The member's index counts from 0. `call` calls a method of the `coordinator.Coordinator` by
+        name and raises its errors. `find_replay_address` returns "host:port" of the shared replay;
+        it is None for a member with a separate replay.
         """
         self.name = name
         self.index = index
@@ -51,11 +49,7 @@ class SweepClient:
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Applies a missed decision of the population; see `Membership`.
-
-        Raises:
-          UnreadableError: If missed weights cannot be read.
-        """
+        """Applies a missed decision of the population; see `Membership`."""
         self._env_frames, self._returns = env_frames, returns
         missed: coordinator.Decision = self._call("resume", self.name, env_frames)
         self._apply(learner, missed)
