@@ -100,7 +100,7 @@ class ConfigFlag:
 
 
 def parse_texts(values: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Parses texts of a command line, by key `section.key`, by the types of their keys.
+    """Parses texts of a command line, `section.key` -> text, by the types of their keys.
 
     `values` is the nested configuration that they change. `parse` reports unknown keys.
     """

@@ -93,10 +93,8 @@ def _draw(episodes: pd.DataFrame, path: pathlib.Path) -> None:
     by = ["kind", "reward_offset", "condition", "seed", "env_frames"]
     table = pd.concat(parts).groupby(by, sort=False)["value"].mean().reset_index()
     table = table.rename(columns={"condition": "label"})
-    table["panel"] = [
-        f"{kind} members, reward offset {offset:g}"
-        for kind, offset in zip(table["kind"], table["reward_offset"], strict=True)
-    ]
+    offsets = table["reward_offset"].map("{:g}".format)
+    table["panel"] = table["kind"] + " members, reward offset " + offsets
     table = table.sort_values(["kind", "reward_offset"], ascending=[False, True], kind="stable")
     figure, axes = curves.make_panels(table["panel"].nunique(), table["reward_offset"].nunique())
     curves.draw_panels(axes.flat, table, "panel", curves.metric_label(tables.RETURN))

@@ -199,6 +199,7 @@ def _evaluated_scores(
 
 
 def _missing(results: Results) -> list[str]:
+    """Returns a line for everything that the sweeps of a suite lack."""
     notes = []
     for (label, seed), parts in itertools.groupby(results.sweeps, lambda s: (s.label, s.seed)):
         where, sweeps = f"{label!r}, seed {seed}", list(parts)
