@@ -25,9 +25,7 @@ _ACER: environments.Part = {
 }
 
 _ATARI: environments.Part = {
-    "agent": {
-        "image_normalisation": "center",  # used for its results in docs/results/atari.md
-    },
+    "agent": {"image_normalisation": "center"},  # used for its results in docs/results/atari.md
     "replay": {
         "capacity": 50_000,  # agent steps; section 4 has 50,000 frames a thread
         "queue_capacity": 8,  # unrolls

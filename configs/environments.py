@@ -20,31 +20,22 @@ Variants = Mapping[str, tuple[Part, ...]]
 
 
 def selector(variants: Variants, default: str) -> Callable[..., ml_collections.ConfigDict]:
-    """Returns the `get_config` of a configuration file.
-
-    Args:
-      variants: Parts of each variant.
-      default: Variant used if --config names none.
-    """
+    """Returns the `get_config` of a configuration file with a default variant."""
 
     def get_config(variant: str = default) -> ml_collections.ConfigDict:
         if variant not in variants:
             choices = ", ".join(sorted(variants))
             raise ValueError(f"variant must be one of {choices}, got {variant!r}.")
-        return _join(variants[variant])
+        values: dict[str, dict[str, Any]] = {}
+        for part in variants[variant]:
+            for section, keys in part.items():
+                values[section] = {**values.get(section, {}), **keys}
+        others = {"sweep": sweep_config.Config} if "sweep" in values else {}
+        for section, keys in run_config.defaults(values, **others).items():
+            values[section] = keys | values.get(section, {})
+        return ml_collections.ConfigDict(values)
 
     return get_config
-
-
-def _join(parts: tuple[Part, ...]) -> ml_collections.ConfigDict:
-    values: dict[str, dict[str, Any]] = {}
-    for part in parts:
-        for section, keys in part.items():
-            values[section] = {**values.get(section, {}), **keys}
-    others = {"sweep": sweep_config.Config} if "sweep" in values else {}
-    for section, keys in run_config.defaults(values, **others).items():
-        values[section] = keys | values.get(section, {})
-    return ml_collections.ConfigDict(values)
 
 
 _FLOAT32 = {"compute_dtype": "float32"}  # The networks are too small to gain from bfloat16.
@@ -58,9 +49,8 @@ ATARI: Part = {
         "num_threads": 2,  # threads of the emulators; 0: one per core
         "action_repeat": 4,  # env frames per agent step; IMPALA, Atari
     },
-    "agent": {
-        "torso": "shallow"
-    },  # IMPALA, figure 3 left: 14 times as fast as the deep torso on a CPU
+    # IMPALA, figure 3 left: 14 times as fast as the deep torso on a CPU.
+    "agent": {"torso": "shallow"},
     "replay": {"frame_stack": 4},  # frames; IMPALA, Atari
     "run": {"env_frames": 4_000_000, "evaluation_episodes": 30},
 }

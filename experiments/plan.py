@@ -17,7 +17,7 @@ from launch import subcommand
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-    """One run, or one sweep."""
+    """A run or a sweep."""
 
     task: str
     label: str  # of its condition
@@ -42,9 +42,7 @@ class PlannedRun:
     def command(self, extend: bool, has_log: bool) -> subcommand.Command:
         """Returns the command that trains or continues it.
 
-        Args:
-          extend: Whether a higher `run.env_frames` is accepted.
-          has_log: Whether its output goes to `<workdir>.log`.
+        `extend` accepts a higher `run.env_frames`; `has_log` sends the output to `<workdir>.log`.
         """
         arguments = (
             f"--config={self.config}",
@@ -67,16 +65,10 @@ def make(
     overrides: base.Overrides | None = None,
     config: str = "",
 ) -> list[PlannedRun]:
-    """Plans all runs of an experiment; nothing is written.
+    """Plans all runs of an experiment below `workdir`; nothing is written.
 
-    Args:
-      name: Name of the experiment.
-      experiment: The experiment.
-      workdir: Directory of all its runs.
-      tasks: Tasks; (): those of the experiment.
-      seeds: Number of repetitions.
-      overrides: Overrides of all runs, "section.key" -> value.
-      config: Configuration instead of the experiment's.
+    `tasks` and `config` replace those of the experiment if they are not empty; `overrides` are for
+    all runs.
 
     Raises:
       UserError: If a run's configuration is invalid, or an override would make conditions equal.

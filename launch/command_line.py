@@ -2,8 +2,10 @@
 
 import contextlib
 import datetime
+import inspect
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -13,11 +15,14 @@ from typing import NoReturn
 
 from absl import app, flags
 
-from laser_tf import errors
+from laser_tf import errors, user_code
+from laser_tf.environments import python_config
 from laser_tf.host import hardware, log_messages, private_network
 from laser_tf.replay import server_address
+from laser_tf.training import callbacks
 from launch import found_config
 
+_CALLBACK = re.compile(r"([\w.]+):([\w.]+)(?:\((.*)\))?", re.DOTALL)
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 _config: found_config.ConfigFlag | None = None  # of this command
 
@@ -43,8 +48,8 @@ def define_trust_config() -> flags.FlagHolder:
 def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] = ()) -> None:
     """Parses the flags, runs `main` and exits; does not return.
 
-    An `errors.UserError` and the `expected_errors` are printed as one line with exit code 1. Any
-    other exception is a bug and keeps its traceback.
+    `errors.UserError` and the `expected_errors` print one line and exit with code 1. Any other
+    exception is a bug and keeps its traceback.
     """
 
     def guarded(arguments: list[str]) -> None:
@@ -62,11 +67,7 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] =
 
 
 def check_elsewhere(server: str, ray: str) -> None:
-    """Checks that this process can reach the replay server and the Ray head of a run.
-
-    Raises:
-      UserError: If only the config's file names them, or the replay server does not answer.
-    """
+    """Raises UserError if this process cannot reach the replay server or the Ray head of a run."""
     for key, value in (("replay.address", server), ("cluster.address", ray)):
         if value and not private_network.names_others(sys.argv):
             raise UsageError(
@@ -80,7 +81,7 @@ def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
     """Returns the entries KEY=VALUE of a flag that may be given several times.
 
     Raises:
-      UsageError: If an entry has another form, or a key is given twice; the message has `form`.
+      UsageError: If an entry has another form than `form`, or a key is given twice.
     """
     values: dict[str, str] = {}
     for entry in flag.value:
@@ -89,6 +90,39 @@ def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
             raise UsageError(f"--{flag.name}={entry}: use {form}, each key once")
         values[key] = text
     return values
+
+
+def make_callback(entry: str) -> callbacks.Callback:
+    """Creates a callback; its module is installed or in the current folder.
+
+    Raises:
+      UsageError: If the entry has another form, names something else than a callback, or has
+        arguments that do not fit.
+      ConfigError: If the module or the class is missing. Other errors of user code pass through.
+    """
+    match = _CALLBACK.fullmatch(entry)
+    if not match:
+        raise UsageError(
+            f"--callbacks must be module:Class or module:Class(key=value, ...), got {entry}. Use "
+            "e.g. --callbacks=laser_tf.callbacks:KeepBest."
+        )
+    module_name, name, given = match.groups()
+    made = user_code.load_attribute(module_name, name, example=f"{module_name}:MyCallback")
+    arguments = python_config.parse_arguments(given or "")
+    if callable(made):
+        try:
+            inspect.signature(made).bind(**arguments)
+        except TypeError as error:
+            raise UsageError(
+                f"--callbacks must give the arguments of {name}, got {entry}: {error}."
+            ) from None
+        made = made(**arguments)
+    if not isinstance(made, callbacks.Callback):
+        raise UsageError(
+            f"--callbacks must name a subclass of laser_tf.callbacks.Callback, got {entry}, a "
+            f"{type(made).__name__}. Derive the class from it."
+        )
+    return made
 
 
 def default_workdir(config: found_config.ConfigFlag) -> str:
@@ -158,7 +192,6 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def leave(code: int) -> NoReturn:
-    """Ends the process at once."""
+    """Ends the process at once; sys.exit would wait for threads that may block for ever."""
     log_messages.flush()
-    # sys.exit would wait for threads of Reverb and TensorFlow, which may block for ever.
     os._exit(code)

@@ -32,11 +32,7 @@ def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
 
 
 def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
-    """Describes the keys of a configuration by section, with values, units and meanings.
-
-    Raises:
-      ConfigError: For an unknown key, agent, suite or scheme.
-    """
+    """Describes all keys by section, with values, units and meanings; raises ConfigError."""
     parts = []
     for name, section_class in found_config.section_classes(values).items():
         run_config.check_keys(name, section_class, values)
@@ -76,7 +72,6 @@ def _own_comments(section_class: type) -> dict[str, str]:
 
 
 def _quoted(value: Any) -> str:
-    """Quotes a value for a shell."""
     text = str(value)
     return f'"{text}"' if "'" in text and not set(text) & {*'"$`\\!'} else shlex.quote(text)
 

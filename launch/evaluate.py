@@ -72,11 +72,9 @@ def main() -> None:
         )
     given = command_line.key_values(_ENVIRONMENT, "KEY=VALUE, e.g. sticky_actions=0.25")
     changes = {key: config_values.parse_value(text) for key, text in given.items()}
-    if _RANDOM.value:
-        print(json.dumps(_evaluate_random_actions(_RANDOM.value, changes), indent=2))
-        return
-    if _POLICY.value:
-        print(json.dumps(_evaluate_policy(pathlib.Path(_POLICY.value), changes), indent=2))
+    if _RANDOM.value or _POLICY.value:
+        evaluate = _evaluate_random_actions if _RANDOM.value else _evaluate_policy
+        print(json.dumps(evaluate(changes), indent=2))
         return
     workdir = pathlib.Path(_WORKDIR.value)
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
@@ -99,7 +97,8 @@ def main() -> None:
     logging.info("Wrote %s", result)
 
 
-def _evaluate_policy(folder: pathlib.Path, changes: dict[str, object]) -> dict:
+def _evaluate_policy(changes: dict[str, object]) -> dict:
+    folder = pathlib.Path(_POLICY.value)
     for flag in (_BEST, _HISTORY_LENGTH):
         if flag.value:
             raise command_line.UsageError(
@@ -119,8 +118,8 @@ def _evaluate_policy(folder: pathlib.Path, changes: dict[str, object]) -> dict:
     )
 
 
-def _evaluate_random_actions(config: str, changes: dict[str, object]) -> dict:
-    values = config_files.load(config, "--random").to_dict()
+def _evaluate_random_actions(changes: dict[str, object]) -> dict:
+    values = config_files.load(_RANDOM.value, "--random").to_dict()
     environment = {f"environment.{key}": value for key, value in changes.items()}
     parsed = run_config.parse(config_choices.override(values, environment))
     from laser_tf.evaluation import run_evaluation
@@ -135,8 +134,7 @@ def _check_writable(result: pathlib.Path) -> None:
     try:
         if result.exists():
             result.open("ab").close()
-        with tempfile.TemporaryFile(dir=result.parent):
-            pass
+        tempfile.TemporaryFile(dir=result.parent).close()
     except OSError as error:
         raise command_line.UsageError(
             f"Cannot write {result}: {error.strerror}. Make the run directory writable, or "

@@ -18,11 +18,8 @@ def run(
 ) -> int | None:
     """Runs a fleet until its job is finished or a signal stops it.
 
-    Args:
-      job: The work of the fleet.
-      cluster: Configuration of the cluster.
-      workdir: Directory of the run or the sweep.
-      open_workdir: Opens the directory once Ray has started; returns whether work is left.
+    `open_workdir` opens the directory of the run or sweep once Ray has started, and returns whether
+    work is left.
 
     Returns:
       The signal that stopped the fleet, which has saved itself; None if the job is finished.

@@ -27,12 +27,10 @@ class ConfigFlag:
     """The flag `--config` of a command, and `--config.SECTION.KEY=VALUE` for its keys."""
 
     def __init__(self, default: str, *, resumes: bool = False):
-        """Defines the flag `--config`.
+        """Defines the flag `--config` with a default file.
 
-        Args:
-          default: File that is used without the flag.
-          resumes: Whether the `config.json` of an existing run in `--workdir` replaces the default.
-            Then the command also defines the flags `--workdir` and `--trust_config`.
+        With `resumes`, the `config.json` of an existing run in `--workdir` replaces the default.
+        The command then also defines the flags `--workdir` and `--trust_config`.
         """
         self.overrides: dict[str, str] = {}  # "section.key" -> text
         self._resumes = resumes
@@ -72,11 +70,7 @@ class ConfigFlag:
         return str(self.run / run_directory.CONFIG_FILE) if self.run else self._flag.value
 
     def values(self) -> dict[str, Any]:
-        """Returns the nested values of the file with the overrides.
-
-        Raises:
-          UserError: If the file cannot be read, or an override is invalid.
-        """
+        """Returns the nested values of the file with the overrides; raises UserError."""
         values = self.file_values()
         return config_files.override(values, self._parse_overrides(values), "--config.")
 
@@ -85,7 +79,7 @@ class ConfigFlag:
         return self._parse_overrides(self.file_values())
 
     def file_values(self) -> dict[str, Any]:
-        """Returns the nested values of the file; raises UserError if it cannot be read."""
+        """Returns the nested values of the file; raises UserError."""
         run = self.run
         values = (
             run_directory.read_config(run)
@@ -106,11 +100,9 @@ class ConfigFlag:
 
 
 def parse_texts(values: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
-    """Parses texts by the types of their keys `section.key`; `parse` reports unknown keys.
+    """Parses texts of a command line, `section.key` -> text, by the types of their keys.
 
-    Args:
-      values: Nested values of a configuration.
-      texts: Other values of that configuration by key, as in a command line.
+    `values` is the nested configuration that they change. `parse` reports unknown keys.
     """
     keys = [f"{section}.{choice}" for section, (choice, _) in config_choices.CHOICES.items()]
     chosen = {key: texts[key] for key in keys if key in texts}

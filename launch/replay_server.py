@@ -22,6 +22,7 @@ if __name__ == "__main__":
 import logging
 import pathlib
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,8 @@ def _serve(
     folder: pathlib.Path,
 ) -> None:
     """Logs the server's state and saves it until a signal arrives, then ends the process."""
-    health = _Health(replay, table)
+    health = _health_lines(replay, table)
+    next(health)  # Starts counting.
     notice = log_messages.FailureNotice(on_recovery="Replay can be saved again")
     period = 60 * _CHECKPOINT_MINUTES.value
     now = time.monotonic()
@@ -105,7 +107,7 @@ def _serve(
         time.sleep(_POLL_PERIOD_SECONDS)
         if time.monotonic() >= next_health:
             next_health += _HEALTH_PERIOD_SECONDS
-            logging.info("%s", health.line())
+            logging.info("%s", next(health))
         if time.monotonic() >= next_save:
             lock.check(folder)
             try:
@@ -115,7 +117,7 @@ def _serve(
             else:
                 notice.succeeded()
             next_save = time.monotonic() + period
-    logging.info("%s", health.line())
+    logging.info("%s", next(health))
     lock.check(folder)
     try:
         replay.checkpoint()
@@ -128,30 +130,26 @@ def _serve(
     interruption.end_by(signals.signal_number)
 
 
-class _Health:
-    """State of a server: its contents, and its rates since the last line."""
+def _health_lines(replay: "server.ReplayServer", table: str | None) -> Iterator[str]:
+    """Yields the contents of a server, and its rates since the last line.
 
-    def __init__(self, replay: "server.ReplayServer", table: str | None):
-        self._replay = replay
-        self._table = table  # None: the server has only a queue
-        self._last = np.zeros(3)  # seconds, inserted and sampled items
-        self.line()  # Starts counting.
+    `table` is None if the server has only a queue.
+    """
+    from laser_tf.replay import memory
 
-    def line(self) -> str:
-        """Returns the state in one line."""
-        from laser_tf.replay import memory
-
-        tables = self._replay.tables()
-        held, queue = tables[self._table or schemes_base.QUEUE], tables[schemes_base.QUEUE]
+    limit = f" of {_MEMORY_LIMIT_GB.value:.2f}" if _MEMORY_LIMIT_GB.value else ""
+    last = np.zeros(3)  # seconds, inserted and sampled items
+    while True:
+        tables = replay.tables()
+        held, queue = tables[table or schemes_base.QUEUE], tables[schemes_base.QUEUE]
         limiter = held.rate_limiter_info
         inserted, sampled = limiter.insert_stats.completed, limiter.sample_stats.completed
         now = np.array([time.monotonic(), inserted, sampled])
-        seconds, inserted, sampled = now - self._last
-        self._last = now
+        seconds, inserted, sampled = now - last
+        last = now
         share = 100 * held.current_size / held.max_size
-        items = f"{held.current_size:,} items ({share:.0f}% full), " if self._table else ""
-        limit = f" of {_MEMORY_LIMIT_GB.value:.2f}" if _MEMORY_LIMIT_GB.value else ""
-        return (
+        items = f"{held.current_size:,} items ({share:.0f}% full), " if table else ""
+        yield (
             f"replay: {items}queue {queue.current_size}/{queue.max_size}; "
             f"{inserted / seconds:,.1f} inserts/s, {sampled / seconds:,.1f} samples/s, "
             f"{memory.resident_bytes() / _GIGABYTE:.2f} GB{limit}"

@@ -2,6 +2,7 @@
 
 import collections
 import csv
+import dataclasses
 import json
 import logging
 import pathlib
@@ -20,6 +21,7 @@ from laser_tf.workdir import atomic, run_directory, versions
 from launch import command_line, found_config, subcommand
 
 METHODS = ("random", "optuna")
+Search = search.RandomSearch | optuna_search.OptunaSearch
 BEST_FILE = "best_trial.json"
 _PERIOD = "run.evaluate_every_env_frames"
 _EVALUATIONS = 10  # of a trial during training, if the configuration has none
@@ -37,8 +39,7 @@ def run(
 
     Args:
       flag: The flag `--config`, whose arguments are those of all trials.
-      values: Nested values of a run, and section `sweep` with the search space; its `samples` is
-        the number of trials.
+      values: Values of a run, and `sweep` with search space and `samples`, the number of trials.
       method: One of `METHODS`.
       at_once: Max number of trials at the same time.
       workdir: Directory of the search.
@@ -53,16 +54,21 @@ def run(
     search_space.check_trials(space, base)
     _check(config, at_once)
     arguments = {key: text for key, text in flag.overrides.items() if not key.startswith("sweep.")}
+    period = config.run.evaluate_every_env_frames
     if method == "optuna":
         optuna_search.import_optuna()
-        if not (config.run.evaluate_every_env_frames or _PERIOD in arguments):
-            arguments[_PERIOD] = str(_default_period(config))
+        if not (period or _PERIOD in arguments):
+            unroll_frames = config.replay.unroll_length * config.environment.action_repeat
+            period = max(config.run.env_frames // _EVALUATIONS, unroll_frames)
+            arguments[_PERIOD] = str(period)
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
     config.replay.check_observation(spec.observation)
+    # Without the number of trials, which may grow.
+    recorded = {key: value for key, value in values["sweep"].items() if key != "samples"}
     resumed = run_directory.open_directory(
         workdir / run_directory.SEARCH_FILE,
-        {**base, "sweep": _without_samples(values["sweep"]), "search": {"method": method}},
+        {**base, "sweep": recorded, "search": {"method": method}},
         {
             "versions": versions.recorded(),
             run_directory.COMMAND: command_line.given_command("sweep", workdir),
@@ -71,8 +77,7 @@ def run(
         extend=None,
     )
     logging.info("%s %s", "Resuming" if resumed else "Starting a search in", workdir)
-    period = int(arguments.get(_PERIOD, config.run.evaluate_every_env_frames))
-    searching: search.Search = (
+    searching: Search = (
         optuna_search.OptunaSearch(space, workdir, config.run.env_frames // max(period, 1))
         if method == "optuna"
         else search.RandomSearch(space)
@@ -100,100 +105,72 @@ def _check(config: run_config.RunConfig, at_once: int) -> None:
         )
 
 
-def _default_period(config: run_config.RunConfig) -> int:
-    """Returns the env frames between the evaluations of a trial, at least those of an unroll."""
-    unroll_frames = config.replay.unroll_length * config.environment.action_repeat
-    return max(config.run.env_frames // _EVALUATIONS, unroll_frames)
-
-
-def _without_samples(section: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a section `sweep` without the number of trials, which may grow."""
-    return {key: value for key, value in section.items() if key != "samples"}
-
-
+@dataclasses.dataclass
 class Trials:
     """The trials of a search as commands."""
 
-    def __init__(
-        self,
-        searching: search.Search,
-        workdir: pathlib.Path,
-        env_frames: int,
-        period: int,
-        config_file: str,
-        arguments: Mapping[str, str],
-    ):
-        """Creates the commands of a search; see `run`.
-
-        Args:
-          searching: Search.
-          workdir: Directory of the search.
-          env_frames: Env frames of a trial.
-          period: Env frames between evaluations during training; 0 for none.
-          config_file: Value of `--config`.
-          arguments: `section.key` -> text of all trials.
-        """
-        self._search = searching
-        self._workdir = workdir
-        self._env_frames = env_frames
-        self._period = period
-        self._config_file = config_file
-        self._arguments = arguments
-        self._running: dict[subcommand.Command, search.Trial] = {}
-        self._failures = 0  # since a trial has not failed
+    searching: Search
+    workdir: pathlib.Path  # of the search
+    env_frames: int  # of a trial
+    period: int  # env frames between evaluations during training; 0: none
+    config_file: str  # value of `--config`
+    arguments: Mapping[str, str]  # `section.key` -> text, of all trials
+    _proposed: dict[subcommand.Command, search.Trial] = dataclasses.field(default_factory=dict)
+    _failures: int = 0  # since a trial has ended with another state
 
     def commands(self) -> Iterator[subcommand.Command]:
-        """Yields the command of each trial that has no result; see `search.Search.propose`."""
-        for trial in self._search.propose():
+        """Yields the command of each proposed trial that has no result."""
+        for trial in self.searching.propose():
             if self._result(trial) is not None:
-                self._end(trial, is_pruned=False)  # The search ended before it read the result.
+                self._record(trial, is_pruned=False)  # The search ended before it read the result.
                 continue
             title = f"{trial.name}: {_describe(trial.values)}"
-            arguments = (*self._train_arguments(trial), f"--workdir={self._workdir / trial.name}")
-            log = self._workdir / "logs" / f"{trial.name}.log"
+            arguments = (*self._train_arguments(trial), f"--workdir={self.workdir / trial.name}")
+            log = self.workdir / "logs" / f"{trial.name}.log"
             command = subcommand.Command("train", arguments, title, log)
-            self._running[command] = trial
+            self._proposed[command] = trial
             yield command
 
     def start(self, command: subcommand.Command) -> "_TrialProcess":
         """Starts a trial."""
-        return _TrialProcess(self, command)
+        return _TrialProcess(self, self._proposed.pop(command), command)
 
     def _train_arguments(self, trial: search.Trial) -> list[str]:
-        texts = {**self._arguments} | {key: str(value) for key, value in trial.values.items()}
-        return [f"--config={self._config_file}", *(f"--config.{k}={v}" for k, v in texts.items())]
+        texts = {**self.arguments} | {key: str(value) for key, value in trial.values.items()}
+        return [f"--config={self.config_file}", *(f"--config.{k}={v}" for k, v in texts.items())]
 
     def _result(self, trial: search.Trial) -> float | None:
         """Returns the mean return of the evaluation at the end, or None."""
         # The first one, because the best trial is evaluated once more.
         summary = evaluation_files.first_standard_evaluation(
-            self._workdir / trial.name, self._env_frames
+            self.workdir / trial.name, self.env_frames
         )
         return summary["mean_return"] if summary else None
 
-    def should_prune(self, command: subcommand.Command) -> bool:
+    def should_prune(self, trial: search.Trial) -> bool:
         """Reports new evaluations of a running trial; returns whether to stop it."""
-        trial = self._running[command]
-        returns = _read_evaluations(self._workdir / trial.name / "evaluations.csv")
-        evaluations = {frames // self._period: value for frames, value in returns.items()}
-        return bool(evaluations) and self._search.should_prune(trial.number, evaluations)
+        returns = _read_evaluations(self.workdir / trial.name / "evaluations.csv")
+        evaluations = {frames // self.period: value for frames, value in returns.items()}
+        return bool(evaluations) and self.searching.should_prune(trial.number, evaluations)
 
-    def end(self, command: subcommand.Command, code: int, is_pruned: bool) -> int:
+    def end(
+        self, trial: search.Trial, command: subcommand.Command, code: int, is_pruned: bool
+    ) -> int:
         """Records the end of a trial; returns an exit code above 0 if the search must end."""
-        if self._end(self._running.pop(command), is_pruned) != search.FAILED:
+        if self._record(trial, is_pruned) != search.FAILED:
             self._failures = 0
             return 0
         self._failures += 1
         logging.warning("%s", subcommand.describe_failure(command, code))
         return (code or 1) if self._failures >= _MAX_FAILURES else 0
 
-    def _end(self, trial: search.Trial, is_pruned: bool) -> str:
+    def _record(self, trial: search.Trial, is_pruned: bool) -> str:
         mean_return = self._result(trial)
         unfinished = search.PRUNED if is_pruned else search.FAILED
         state = unfinished if mean_return is None else search.COMPLETE
-        self._search.end(trial.number, state, mean_return)
-        trials = self._search.trials()
-        search.write_table(self._workdir, trials)
+        self.searching.end(trial.number, state, mean_return)
+        trials = self.searching.trials()
+        search.write_table(self.workdir, trials)
         best = search.best(trials)
         logging.info(
             "%s: %s%s%s", trial.name, state,
@@ -203,18 +180,14 @@ class Trials:
         return state
 
     def report_best(self) -> None:
-        """Evaluates the best trial, writes `best_trial.json` and prints its command.
-
-        Raises:
-          UsageError: If no trial is complete.
-        """
-        trials = self._search.trials()
+        """Evaluates the best trial, writes `best_trial.json` and prints its command."""
+        trials = self.searching.trials()
         best = search.best(trials)
         if best is None:
             raise command_line.UsageError(
-                f"no trial of {self._workdir} is complete; see its logs. Use a larger --trials."
+                f"no trial of {self.workdir} is complete; see its logs. Use a larger --trials."
             )
-        path = self._workdir / BEST_FILE
+        path = self.workdir / BEST_FILE
         content = json.loads(path.read_text()) if path.exists() else {}
         if content.get("trial") != best.name:
             content = self._evaluate(best)
@@ -228,10 +201,10 @@ class Trials:
 
     def _evaluate(self, best: search.Trial) -> dict[str, Any]:
         """Evaluates a trial with another seed, because the best of many results is partly luck."""
-        folder = self._workdir / best.name
+        folder = self.workdir / best.name
         # The command names the environment's code.
         arguments = (f"--workdir={folder}", "--trust_config")
-        log = self._workdir / "logs" / "evaluation.log"
+        log = self.workdir / "logs" / "evaluation.log"
         subcommand.run_all(
             [subcommand.Command("evaluate", arguments, f"Evaluating {best.name}", log)]
         )
@@ -248,8 +221,9 @@ class Trials:
 class _TrialProcess:
     """The process of a trial, which ends it once it is pruned; a `subcommand.Process`."""
 
-    def __init__(self, trials: Trials, command: subcommand.Command):
+    def __init__(self, trials: Trials, trial: search.Trial, command: subcommand.Command):
         self._trials = trials
+        self._trial = trial
         self._command = command
         self._process = subcommand.start_here(command)
         self._is_pruned = self._is_interrupted = False
@@ -258,13 +232,13 @@ class _TrialProcess:
         """See `subcommand.Process`; a failed trial does not end the search."""
         code = self._process.poll()
         if code is None:
-            if not self._is_pruned and self._trials.should_prune(self._command):
+            if not self._is_pruned and self._trials.should_prune(self._trial):
                 self._is_pruned = True
                 self._process.send_signal(signal.SIGTERM)
             return None
         if self._is_interrupted:  # The same command resumes the trial.
             return code
-        return self._trials.end(self._command, code, self._is_pruned)
+        return self._trials.end(self._trial, self._command, code, self._is_pruned)
 
     def send_signal(self, signal_number: int) -> None:
         """See `subcommand.Process`."""

@@ -37,7 +37,7 @@ class Process(Protocol):
         """Returns the exit code; None while the command runs."""
 
     def send_signal(self, signal_number: int) -> None:
-        """Sends a signal to the command."""
+        """Sends a signal."""
 
 
 def start_here(command: Command) -> subprocess.Popen:
@@ -71,15 +71,11 @@ def run_all(
 ) -> None:
     """Runs commands and forwards signals that end this process; after a signal it does not return.
 
-    After a failure no further command starts, and the others run to their end.
-
-    Args:
-      commands: Commands in the order in which they start; each is requested when it can start.
-      at_once: Max number of commands at the same time; several need a log each.
-      start: Starts a command.
+    Each command is requested when it can start. At most `at_once` run at the same time; several
+    need a log each.
 
     Raises:
-      UsageError: If a command fails.
+      UsageError: If a command fails. No further command starts, the others run to their end.
     """
     waiting, failures = iter(commands), []
     running: list[tuple[Command, Process]] = []

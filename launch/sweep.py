@@ -73,7 +73,7 @@ def main() -> None:
 def _run(
     config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pathlib.Path
 ) -> int | None:
-    """Returns the signal that stopped the sweep, if any."""
+    """Runs the sweep; returns the signal that stopped it, or None."""
     is_new = not (workdir / run_directory.SWEEP_FILE).exists()
     # A new directory, or a longer budget, is written once Ray has started.
     is_open = not is_new and not _EXTEND.value
@@ -118,10 +118,10 @@ def _open(config: sweep_config.SweepConfig, values: dict[str, Any], workdir: pat
         extend=_EXTEND.value,
     )
     logging.info("%s %s", "Resuming" if resumed else "Starting a sweep in", workdir)
-    is_finished = (workdir / run_directory.FINISHED).exists()
-    if is_finished:
+    if (workdir / run_directory.FINISHED).exists():
         logging.info("All members have finished")
-    return not is_finished
+        return False
+    return True
 
 
 def _values() -> dict[str, Any]:

@@ -25,7 +25,7 @@ if __name__ == "__main__":
 import dataclasses
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import flags
 
@@ -35,7 +35,7 @@ from laser_tf.host import native_messages
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 from laser_tf.workdir import overrides, run_directory
-from launch import callback_flag, command_line, found_config
+from launch import command_line, found_config
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
@@ -69,27 +69,34 @@ def main() -> None:
             _CONFIG.run / run_directory.CONFIG_FILE, user_code, trusted_modules
         )
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
-    config = _with_overrides(config, workdir)
+    overridden = command_line.key_values(_OVERRIDE, "SECTION.KEY=VALUE")
+    config = _with_overrides(config, workdir, overridden)
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
     if config.cluster.actors and _CALLBACKS.value:
         raise command_line.UsageError(
             f"--callbacks must be left out with config.cluster.actors={config.cluster.actors}, got "
             f"{_CALLBACKS.value[0]}. Use --config.cluster.actors=0."
         )
-    callbacks = callback_flag.make(_CALLBACKS.value)
-    stopped_by = _run(config, workdir, callbacks)
+    callbacks = [command_line.make_callback(entry) for entry in _CALLBACKS.value]
+    plan = plans.check(
+        config,
+        workdir,
+        command=command_line.given_command("train", workdir),
+        extend=_EXTEND.value,
+        init_from=pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None,
+        trust_config=_TRUST_CONFIG.value,
+        overridden=tuple(overridden),
+    )
+    stopped_by = _run_fleet(plan) if config.cluster.actors else _run(plan, callbacks)
     if stopped_by:
         interruption.end_by(stopped_by)
 
 
-def _overrides() -> dict[str, str]:
-    """Returns the texts of `--override` by key."""
-    return command_line.key_values(_OVERRIDE, "SECTION.KEY=VALUE")
-
-
-def _with_overrides(config: run_config.RunConfig, workdir: pathlib.Path) -> run_config.RunConfig:
+def _with_overrides(
+    config: run_config.RunConfig, workdir: pathlib.Path, texts: Mapping[str, str]
+) -> run_config.RunConfig:
     """Returns the configuration with the overrides of earlier commands and of this command."""
-    texts, values = _overrides(), dataclasses.asdict(config)
+    values = dataclasses.asdict(config)
     if not (workdir / run_directory.CONFIG_FILE).exists():
         if texts:
             raise command_line.UsageError(
@@ -101,32 +108,17 @@ def _with_overrides(config: run_config.RunConfig, workdir: pathlib.Path) -> run_
     return plans.with_overrides(config, workdir, found_config.parse_texts(values, texts))
 
 
-def _run(
-    config: run_config.RunConfig,
-    workdir: pathlib.Path,
-    callbacks: Sequence[callbacks_module.Callback],
-) -> int | None:
-    """Checks the run, trains and evaluates it; returns the signal that stopped it, or None."""
-    plan = plans.check(
-        config,
-        workdir,
-        command=command_line.given_command("train", workdir),
-        extend=_EXTEND.value,
-        init_from=pathlib.Path(_INIT_FROM.value).absolute() if _INIT_FROM.value else None,
-        trust_config=_TRUST_CONFIG.value,
-        overridden=tuple(_overrides()),
-    )
-    if config.cluster.actors:
-        return _run_fleet(plan)
+def _run(plan: plans.Plan, callbacks: Sequence[callbacks_module.Callback]) -> int | None:
+    """Trains in this process, then evaluates; returns the signal that stopped it, or None."""
     # TensorFlow and Reverb take seconds to load: only after the checks.
     from launch import session
 
     with plans.started(plan, callbacks) as run:
-        return session.train_and_evaluate(run, config, workdir)
+        return session.train_and_evaluate(run, plan.config, plan.workdir)
 
 
 def _run_fleet(plan: plans.Plan) -> int | None:
-    """Trains on several processes; returns the signal that stopped the training, or None."""
+    """Trains in several processes, then evaluates; returns the signal that stopped it, or None."""
     from laser_tf.cluster import run_work
     from laser_tf.monitoring import progress
     from launch import fleet_session

@@ -32,9 +32,7 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
     - `summary.csv`: aggregates of human-normalised returns over games.
     - `episodes.csv.gz`: all episodes.
 
-    Args:
-      runs: Game -> label -> one run per seed; there is one label.
-      output: Directory of the report.
+    All `runs` have the label `LABEL`.
 
     Raises:
       UserError: If a run lacks episodes.
@@ -85,9 +83,7 @@ def _read_run(game: str, number: int, run: pathlib.Path) -> pd.DataFrame:
 def _window_means(episodes: pd.DataFrame, points: Callable[[str], np.ndarray]) -> pd.DataFrame:
     """Returns columns game, label, seed, env_frames, value and human_normalised.
 
-    Args:
-      episodes: Table of episodes.
-      points: Game -> env frames at which the means are taken.
+    `points` returns the env frames at which the means of a game are taken.
     """
     parts = []
     for (game, seed), run in episodes.groupby(["game", "run"], sort=False):
@@ -124,7 +120,7 @@ def _draw(table: pd.DataFrame, path: pathlib.Path) -> None:
 
 
 def _add_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Adds to a summary of LASER's runs its and all agents' human-normalised returns."""
+    """Adds LASER's human-normalised returns to a summary, and those of the published agents."""
     table = _normalised(summary.assign(value=summary["mean"])).drop(columns="value")
     for agent in reference.DOPAMINE_AGENTS:
         name = agent.lower()

@@ -31,11 +31,10 @@ def draw(
     """Draws a line for each label, the mean over its rows at a point.
 
     Args:
-      axes: Where to draw.
+      axes: Axes of the figure.
       table: Columns label, `x`, value and, for an interval, seed.
       x: Column of the x axis.
-      errorbar: Shaded area as in seaborn. `INTERVAL` of the mean requires three seeds; fewer seeds
-        are drawn as thin lines.
+      errorbar: Shaded area as in seaborn. `INTERVAL` requires three seeds; fewer are thin lines.
     """
     order = list(dict.fromkeys(table["label"]))
     unit, axis_label = _axis_unit(table, x)
@@ -126,20 +125,14 @@ def write(
     metric: str = tables.RETURN,
     with_time: bool = False,
 ) -> dict[str, pd.DataFrame]:
-    """Writes curves with a panel for each game: `curves.png` and `curves.csv`, over env frames.
+    """Writes curves with a panel for each game; returns their tables by x axis. See `tables.read`.
 
     Args:
       runs: Run directories.
-      output: Directory of the files.
+      output: Directory of `curves.png` and of `curves.csv`, over env frames.
       metric: Name of a scalar in TensorBoard.
       with_time: Whether a second row of panels is over time of training. The tables are then
         `by_frames.csv` and `by_time.csv`.
-
-    Returns:
-      The tables of curves by their x axis.
-
-    Raises:
-      UserError: If a run lacks values.
     """
     names = {tables.ENV_FRAMES: "curves"}
     if with_time:
@@ -156,11 +149,8 @@ def write(
 def write_agents(runs: tables.Runs, output: pathlib.Path) -> None:
     """Compares agents: writes curves over env frames and time, `agents.csv` and `standings.csv`.
 
-    `agents.csv` holds means of the last `tables.EPISODES` returns of each game and agent, at the
-    env frames that all its seeds have reached. `standings.csv` compares agents over all games.
-
-    Raises:
-      UserError: If a run is missing or lacks values.
+    `agents.csv` holds the end of each curve: the mean of the last `tables.EPISODES` returns at the
+    env frames that all seeds have reached. `standings.csv` compares agents over all games.
     """
     curves = write(runs, output, with_time=True)
     keys = ["game", "label"]

@@ -27,9 +27,9 @@ def write_staleness(runs: tables.Runs, output: pathlib.Path) -> None:
     """Writes figure 1: `delta_q.png`, `delta_q.csv`, `curves.png` and `curves.csv`.
 
     Delta Q (section 3) is given at the first and the last state of replayed sequences, for each run
-    the mean over the second half of its env frames. It is zero at the first state for stored states
-    without burn-in: both states that are compared are then the stored one. A run whose episodes are
-    shorter than its sequences has no value and is left out with a warning.
+    the mean over the second half of its env frames. At the first state it is zero for stored states
+    without burn-in, which are compared with themselves. A run whose episodes are shorter than its
+    sequences is left out with a warning.
     """
     rows = [
         (game, label, state, seed, value)
@@ -64,10 +64,8 @@ def _mean_of_second_half(run: pathlib.Path, metric: str) -> float:
 def write_memory(runs: tables.Runs, output: pathlib.Path, history_lengths: Sequence[int]) -> None:
     """Writes figure 5: `memory.png` and `memory.csv`.
 
-    Args:
-      runs: Runs evaluated with all of their memory and with each length of history.
-      output: Directory of the files.
-      history_lengths: Agent steps that a policy remembers, including the current one.
+    The runs have been evaluated with all of their memory and with each of `history_lengths`: agent
+    steps that a policy remembers, including the current one.
 
     Raises:
       UserError: If an evaluation is missing or damaged, or a run has evaluations of other weights.

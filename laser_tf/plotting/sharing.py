@@ -23,10 +23,8 @@ _POINTS = 100
 def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
     """Writes `sharing.png`, `members.csv` and `conditions.csv`.
 
-    Args:
-      runs: One task; its sweeps by label, one for each seed.
-      output: Directory of the files.
-      failed_below: Mean return of the normal members below which a seed counts as failed.
+    `runs` has one task. A seed counts as failed if the mean return of its normal members is lower
+    than `failed_below`.
 
     Raises:
       UserError: If a sweep is missing, or a member has no finished episode.
@@ -95,10 +93,8 @@ def _draw(episodes: pd.DataFrame, path: pathlib.Path) -> None:
     by = ["kind", "reward_offset", "condition", "seed", "env_frames"]
     table = pd.concat(parts).groupby(by, sort=False)["value"].mean().reset_index()
     table = table.rename(columns={"condition": "label"})
-    table["panel"] = [
-        f"{kind} members, reward offset {offset:g}"
-        for kind, offset in zip(table["kind"], table["reward_offset"], strict=True)
-    ]
+    offsets = table["reward_offset"].map("{:g}".format)
+    table["panel"] = table["kind"] + " members, reward offset " + offsets
     table = table.sort_values(["kind", "reward_offset"], ascending=[False, True], kind="stable")
     figure, axes = curves.make_panels(table["panel"].nunique(), table["reward_offset"].nunique())
     curves.draw_panels(axes.flat, table, "panel", curves.metric_label(tables.RETURN))

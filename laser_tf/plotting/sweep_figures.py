@@ -29,15 +29,10 @@ def conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
 def members(
     results: sweep_results.Results, curve: pd.DataFrame, order: pd.DataFrame
 ) -> tuple[Figure, str]:
-    """Draws all members of one seed, in the legend by their hyper-parameters, best first.
+    """Draws all members of one seed; returns the figure and the title of its legend.
 
-    Args:
-      results: Results of a suite.
-      curve: Columns member, env_frames, score.
-      order: Rows of `Results.members`, best first.
-
-    Returns:
-      The figure and the title of its legend.
+    The legend has their hyper-parameters, best member first. `curve` has the columns member,
+    env_frames and score; `order` is rows of `Results.members`.
     """
     names = [name for name in order.columns if "." in name]
     varied = [name for name in names if order[name].astype(str).nunique() > 1] or names
@@ -56,9 +51,8 @@ def members(
 def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
     """Draws the mean over members and seeds of each metric, a panel each.
 
-    Args:
-      table: Rows of `found_sweeps.read_diagnostics` with metrics of `found_sweeps.UNITS`.
-      bucket: Env frames in a point.
+    `table` is rows of `found_sweeps.read_diagnostics`, with metrics of `found_sweeps.UNITS`;
+    `bucket` is the env frames in a point.
     """
     # A row describes the frames before it: the last one belongs to the last bucket.
     buckets = (table["env_frames"].astype(int) - 1).clip(lower=0) // bucket

@@ -43,10 +43,8 @@ _MEMBERS_NOTE = "Hyper-parameters are those at the start; PBT changes them durin
 def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathlib.Path:
     """Reports on all sweeps in a directory, at any depth, and returns the path of the page.
 
-    Args:
-      folder: Directory that contains sweeps.
-      output: Directory of the report; created if missing.
-      bucket: Env frames averaged into a point; 0: `aggregates.choose_bucket`.
+    `output`, the directory of the report, is created if missing. For `bucket` see
+    `sweep_results.summarise`.
 
     Raises:
       WorkdirError: If there is no sweep.

@@ -92,9 +92,7 @@ def summarise(
 ) -> tuple[list[Results], list[str]]:
     """Measures sweeps of any suites and labels, running or finished.
 
-    Args:
-      found: Sweeps.
-      bucket: Env frames averaged into a point; 0: see `aggregates.choose_bucket`.
+    `bucket` is the env frames averaged into a point; 0: see `aggregates.choose_bucket`.
 
     Returns:
       The results of each suite, and a line for everything that is missing.
@@ -138,8 +136,7 @@ def _summarise_suite(
         notes.append(f"{suite}: raw returns, since there is no reference score of {unknown[0]}")
     episodes["score"] = episodes["return"]
     if not unknown:
-        by_task = episodes.groupby("task")["return"]
-        episodes["score"] = by_task.transform(lambda r: reference.normalised(suite, r.name, r))
+        episodes["score"] = _normalised(suite, episodes)
     chosen = aggregates.choose_bucket(suite, max(sweep.env_frames for sweep in sweeps))
     bucket, group = (bucket, 1) if bucket else chosen
     curves = [pd.DataFrame(columns=[*_KEYS, "env_frames", "score"])]
@@ -162,6 +159,11 @@ def _summarise_suite(
     )
     notes += _missing(results)
     return results
+
+
+def _normalised(suite: str, table: pd.DataFrame) -> pd.Series:
+    by_task = table.groupby("task")["return"]
+    return by_task.transform(lambda returns: reference.normalised(suite, returns.name, returns))
 
 
 def _final_scores(episodes: pd.DataFrame) -> pd.DataFrame:
@@ -192,10 +194,7 @@ def _evaluated_scores(
             "member and task have no evaluation yet"
         )
         return None
-    pairs["score"] = [
-        reference.normalised(suite, task, value) if is_normalised else value
-        for task, value in zip(pairs["task"], pairs["return"], strict=True)
-    ]
+    pairs["score"] = _normalised(suite, pairs) if is_normalised else pairs["return"]
     return pairs.drop(columns="return").fillna({"episodes": 0})
 
 
@@ -231,6 +230,5 @@ def _missing(results: Results) -> list[str]:
 
 
 def _shorten(names: Sequence[str]) -> str:
-    """Returns the first four names."""
     shown = ", ".join(names[:4])
     return f"{shown} and {len(names) - 4} more" if len(names) > 4 else shown

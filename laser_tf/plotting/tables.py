@@ -41,8 +41,8 @@ def read(runs: Runs, metric: str = RETURN, x: str = ENV_FRAMES) -> pd.DataFrame:
 
     Args:
       runs: Run directories.
-      metric: `RETURN` is computed from the log of episodes: at each point, the mean of
-        the last `EPISODES` of a task, then the mean over tasks. Other metrics are TensorBoard's.
+      metric: Name in TensorBoard. `RETURN` is computed from the log of episodes. It is the mean of
+        the last `EPISODES` of a task, then the mean over tasks.
       x: `ENV_FRAMES`, or `SECONDS` of training.
 
     Raises:
@@ -97,11 +97,7 @@ def _read_run(run: pathlib.Path, metric: str, x: str) -> _Curve:
 
 
 def wall_clock(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-    """Returns env frames [n + 1] and the seconds of training [n + 1] until them, from 0 on.
-
-    Raises:
-      UserError: If the run has logged no seconds.
-    """
+    """Returns env frames [n + 1] and the seconds of training [n + 1] until them, from 0 on."""
     frames, seconds = _read_scalars(run, _WALL_SECONDS)
     return np.append(0, frames), np.append(0.0, seconds)
 
@@ -116,15 +112,13 @@ def _read_scalars(run: pathlib.Path, metric: str) -> tuple[np.ndarray, np.ndarra
 
 
 def summarise(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Returns mean, 95% bootstrap interval and range over seeds.
+    """Returns mean, 95% bootstrap interval and range over seeds: the columns `by` and `SUMMARY`.
+
+    The interval is missing for fewer than `MIN_INTERVAL_SEEDS` seeds.
 
     Args:
       table: Has columns `by` and `value`, a row for each seed; missing values do not count.
       by: Columns that identify a point.
-
-    Returns:
-      The columns `by` and `SUMMARY`. The interval is missing for fewer than `MIN_INTERVAL_SEEDS`
-      seeds.
     """
     points = table.groupby(list(by), sort=False)["value"]
     summary = points.agg(mean="mean", min="min", max="max", seeds="count")

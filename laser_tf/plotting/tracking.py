@@ -9,19 +9,13 @@ from laser_tf.workdir import run_directory
 
 
 def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
-    """Sends configuration, new rows of scalars and results to a new or continued run of a service.
+    """Sends configuration, new scalars and results of a run; returns the number of new rows.
 
-    Args:
-      workdir: Directory of a run, which may be in progress.
-      service: One of `experiment_services.SERVICES`.
-      project: W&B's project or MLflow's experiment.
-
-    Returns:
-      The number of new rows.
+    The run, which may be in progress, continues in the service, one of
+    `experiment_services.SERVICES`. `project` is W&B's project or MLflow's experiment.
 
     Raises:
-      WorkdirError: If the directory holds no run.
-      UserError: If the service's package is missing or fails, or the run has no scalars yet.
+      UserError: If the service's package is missing or fails, or there is no run with scalars.
     """
     run_directory.read_config(workdir)  # Raises before the package is imported.
     opened = experiment_services.Service(service, f"--track={service}")
@@ -32,12 +26,8 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
         newer = {frames: row for frames, row in rows.items() if frames > run.env_frames}
         for env_frames, row in newer.items():
             run.log(env_frames, row)
-        for result in _result_files(workdir):
+        names = (episode_log.FILE, evaluation_log.FILE, evaluation_files.result_file(workdir).name)
+        for result in filter(pathlib.Path.exists, map(workdir.joinpath, names)):
             run.save(result)
     run.record(max(rows))
     return len(newer)
-
-
-def _result_files(workdir: pathlib.Path) -> list[pathlib.Path]:
-    names = (episode_log.FILE, evaluation_log.FILE, evaluation_files.result_file(workdir).name)
-    return [workdir / name for name in names if (workdir / name).exists()]

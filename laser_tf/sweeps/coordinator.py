@@ -18,10 +18,6 @@ NAME = "coordinator"  # Of its Ray actor.
 Weights = Mapping[str, np.ndarray]  # See `sweep_client.get_state`.
 
 
-class UnreadableError(errors.UserError):
-    """A file with weights is missing or damaged; the message names it."""
-
-
 class Decision(NamedTuple):
     """The newest decision about a member, as far as the member has not applied it."""
 
@@ -35,8 +31,8 @@ class Decision(NamedTuple):
 class Coordinator:
     """Answers the members' calls, one at a time.
 
-    State that must survive a restart is in files; members report everything else again. A call may
-    be repeated, because Ray repeats calls whose answer was lost.
+    State that must survive a restart is in files; members report everything else again. Ray repeats
+    calls whose answer was lost.
     """
 
     def __init__(
@@ -45,27 +41,18 @@ class Coordinator:
         workdir: pathlib.Path,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Expects all members that have not finished.
-
-        Raises:
-          ConfigError: If the lineage is damaged.
-          OSError: If the lineage cannot be read.
-        """
+        """Expects all members that have not finished; raises the errors of `lineage.read`."""
         self._config = config
         self._workdir = workdir
         self._reports: dict[str, dict[str, Any]] = {name: {} for name in config.members}
         self._limiter = speed_limiter.SpeedLimiter(
             list(config.members), config.sweep.max_lead_env_frames, clock
         )
-        for name in config.members:
-            if self._finished(name).exists():
-                self._limiter.leave(name)
+        for name in filter(self._is_finished, config.members):
+            self._limiter.leave(name)
         self._population = None
         if config.population.method != "none":
-            self._population = population.Population(
-                config.population,
-                lineage.Lineage(workdir / lineage.FILE, config.population.tuned),
-            )
+            self._population = population.Population(config.population, workdir / lineage.FILE)
 
     def join(self, name: str) -> None:
         """Records the start of the process of member `name`."""
@@ -89,7 +76,7 @@ class Coordinator:
         The result is the same until the member has a checkpoint after the decision.
 
         Raises:
-          UnreadableError: If the weights cannot be read.
+          UserError: If the weights are missing or damaged; the message names their file.
         """
         if not self._population:
             return Decision(None, -1, {}, None, None)
@@ -115,7 +102,7 @@ class Coordinator:
         latest = self._population.latest(name)
         if latest and latest.env_frames == env_frames:  # The first answer was lost.
             return self.resume(name, env_frames)
-        others = {o: r.get("fitness", math.nan) for o, r in self._reports.items() if o != name}
+        others = {o: r["fitness"] for o, r in self._reports.items() if r and o != name}
         decided = self._population.decide(name, env_frames, fitness, hyperparameters, others)
         try:
             copied = _read_weights(self._weights(decided.parent)) if decided.parent else weights
@@ -123,7 +110,7 @@ class Coordinator:
             # On disk, because a restarted coordinator must still have them.
             _write_weights(self._weights(name), copied)
             self._population.record(decided)
-        except (OSError, UnreadableError) as error:
+        except (OSError, errors.UserError) as error:
             logging.warning("Postponed the decision about %s: %s", name, error)
             # The member continues unchanged and asks again soon.
             again = env_frames + max(1, self._config.population.ready_env_frames // 10)
@@ -132,23 +119,23 @@ class Coordinator:
 
     def finish(self, name: str) -> None:
         """Records that a member has spent its budget, so that the others do not wait for it."""
-        self._finished(name).parent.mkdir(exist_ok=True)
-        self._finished(name).touch()
+        folder = self._workdir / run_directory.FINISHED_MEMBERS
+        folder.mkdir(exist_ok=True)
+        (folder / name).touch()
         self._limiter.leave(name)
 
     def status(self) -> dict[str, dict[str, Any]]:
         """Returns the last report of each member, with `finished`."""
         status = {}
         for name, report in self._reports.items():
-            finished = self._finished(name).exists()
+            finished = self._is_finished(name)
             # A member that finished before this process started sends no report.
             done = {"env_frames": self._config.members[name].run.env_frames} if finished else {}
             status[name] = report | done | {"finished": finished}
         return status
 
-    def _finished(self, name: str) -> pathlib.Path:
-        """Returns the file whose existence marks a member as finished."""
-        return self._workdir / run_directory.FINISHED_MEMBERS / name
+    def _is_finished(self, name: str) -> bool:
+        return (self._workdir / run_directory.FINISHED_MEMBERS / name).exists()
 
     def _weights(self, name: str) -> pathlib.Path:
         return self._workdir / "population" / f"{name}.npz"
@@ -167,7 +154,7 @@ def _read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
             return {name: file[name] for name in file.files}
     except Exception as error:  # Damage causes almost any error of NumPy and zipfile.
         reason = getattr(error, "strerror", None) or f"it is damaged, {type(error).__name__}"
-        raise UnreadableError(
+        raise errors.UserError(
             f"Cannot read {path}, the weights of a member ({reason}). Restore the file from a "
             "backup, or start again with another --workdir."
         ) from None

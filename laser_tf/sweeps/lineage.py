@@ -25,58 +25,42 @@ class Record:
     hyperparameters: dict[str, float]  # Tuned hyper-parameters after the decision.
 
 
-class Lineage:
-    """A CSV file of records, which each new record replaces atomically. Not thread-safe."""
-
-    def __init__(self, path: pathlib.Path, tuned: Sequence[str]):
-        """Reads the file, if it exists; `tuned` names the tuned hyper-parameters.
-
-        Raises:
-          ConfigError: If the file is damaged or has other hyper-parameters.
-          OSError: If the file cannot be read.
-        """
-        self._path = path
-        self._columns = [*COLUMNS, *tuned]
-        columns, self.records = _read(path)
-        if columns and columns != self._columns:
-            raise errors.ConfigError(
-                f"{path} must have the columns {', '.join(self._columns)}, got "
-                f"{', '.join(columns)}. Use another --workdir, or tune the same hyper-parameters."
-            )
-
-    def append(self, record: Record) -> None:
-        """Writes a record to the disk.
-
-        Raises:
-          OSError: If the file cannot be written; the record is not added.
-        """
-        records = [*self.records, record]
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self._columns)
-        for one in records:
-            fitness = one.fitness if math.isfinite(one.fitness) else ""
-            values = [one.hyperparameters[name] for name in self._columns[len(COLUMNS) :]]
-            writer.writerow([one.env_frames, one.member, one.parent or "", fitness, *values])
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(self._path, text.getvalue())
-        self.records = records
-
-
-def read(path: pathlib.Path) -> list[Record]:
+def read(path: pathlib.Path, tuned: Sequence[str] = ()) -> list[Record]:
     """Returns the records of a file; [] if the file is missing.
 
     Raises:
-      ConfigError: If the file is damaged.
+      ConfigError: If the file is damaged, or has other hyper-parameters than `tuned`, if given.
+      OSError: If the file cannot be read.
     """
-    return _read(path)[1]
-
-
-def _read(path: pathlib.Path) -> tuple[list[str], list[Record]]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     lines = text.splitlines()
     columns = next(csv.reader(lines[:1]), [])
-    return columns, [_parse(path, columns, i + 1, lines[i]) for i in range(1, len(lines))]
+    records = [_parse(path, columns, i + 1, lines[i]) for i in range(1, len(lines))]
+    expected = [*COLUMNS, *tuned]
+    if columns and tuned and columns != expected:
+        raise errors.ConfigError(
+            f"{path} must have the columns {', '.join(expected)}, got {', '.join(columns)}. Use "
+            "another --workdir, or tune the same hyper-parameters."
+        )
+    return records
+
+
+def write(path: pathlib.Path, records: Sequence[Record]) -> None:
+    """Replaces the file atomically by one with these records, at least one.
+
+    Raises:
+      OSError: If the file cannot be written; it is unchanged.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    tuned = list(records[0].hyperparameters)
+    writer.writerow([*COLUMNS, *tuned])
+    for record in records:
+        fitness = record.fitness if math.isfinite(record.fitness) else ""
+        values = [record.hyperparameters[name] for name in tuned]
+        writer.writerow([record.env_frames, record.member, record.parent or "", fitness, *values])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write(path, text.getvalue())
 
 
 def _parse(path: pathlib.Path, columns: Sequence[str], number: int, line: str) -> Record:

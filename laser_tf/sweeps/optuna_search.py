@@ -13,11 +13,7 @@ STUDY_NAME = "laser_tf"
 
 
 def import_optuna() -> ModuleType:
-    """Imports Optuna, which is not among this package's requirements.
-
-    Raises:
-      MissingPackageError: If Optuna or a package that it imports is missing.
-    """
+    """Imports Optuna, an optional package; raises MissingPackageError."""
     try:
         import optuna
     except ModuleNotFoundError as error:
@@ -30,16 +26,16 @@ def import_optuna() -> ModuleType:
 
 
 class OptunaSearch:
-    """A search whose study is the file `study.log` of a directory, in Optuna's journal format."""
+    """A search with the methods of `search.RandomSearch`.
+
+    Its study is the file `study.log` of a directory, in Optuna's journal format.
+    """
 
     def __init__(self, space: sweep_config.Config, workdir: pathlib.Path, num_evaluations: int):
         """Creates the study, or opens that of an earlier process.
 
-        Args:
-          space: Search space; `samples` is the number of trials.
-          workdir: Directory of the search.
-          num_evaluations: Number of periodic evaluations of a complete trial. No trial is pruned in
-            the first third of them, as in RL Baselines3 Zoo.
+        No trial is pruned in the first third of its `num_evaluations` periodic evaluations, as in
+        RL Baselines3 Zoo.
         """
         self._optuna = optuna = import_optuna()
         self._space = space
@@ -62,29 +58,38 @@ class OptunaSearch:
         flat = config_values.flatten(space.choices)
         # Optuna stores texts of any value.
         self._choices = {key: {str(value): value for value in flat[key]} for key in flat}
+        of = optuna.distributions
+        self._distributions = {
+            key: of.FloatDistribution(*bounds)
+            for key, bounds in config_values.flatten(space.uniform).items()
+        }
+        for key, bounds in config_values.flatten(space.log_uniform).items():
+            self._distributions[key] = of.FloatDistribution(*bounds, log=True)
+        for key, texts in self._choices.items():
+            self._distributions[key] = of.CategoricalDistribution(tuple(texts))
         self._running: dict[int, Any] = {}  # Number -> Optuna's trial.
 
     def trials(self) -> Sequence[search.Trial]:
-        """See `Search`."""
+        """Returns all trials; a pruned trial keeps its last evaluation."""
         names = {state: name for name, state in self._states.items()}
         return [
             search.Trial(
-                trial.number,
-                self._values(trial.params),
-                names.get(trial.state, search.RUNNING),
-                trial.value,
+                t.number, self._values(t.params), names.get(t.state, search.RUNNING), t.value
             )
-            for trial in self._study.trials
+            for t in self._study.trials
         ]
 
     def propose(self) -> Iterator[search.Trial]:
-        """See `Search`."""
+        """Yields trials to run: interrupted ones, then new ones until the budget is spent.
+
+        A new trial is chosen when it is requested, from all results at this time.
+        """
         for known in self._study.trials:
             if not known.state.is_finished():
                 trial = self._optuna.trial.Trial(self._study, known._trial_id)
                 yield self._start(trial)
         while len(self._study.trials) < self._space.samples:
-            yield self._start(self._study.ask(self._distributions()))
+            yield self._start(self._study.ask(self._distributions))
 
     def _start(self, trial: Any) -> search.Trial:
         self._running[trial.number] = trial
@@ -96,25 +101,8 @@ class OptunaSearch:
             for key, value in parameters.items()
         }
 
-    def _distributions(self) -> dict[str, Any]:
-        of = self._optuna.distributions
-        return {
-            **{
-                key: of.FloatDistribution(*bounds)
-                for key, bounds in config_values.flatten(self._space.uniform).items()
-            },
-            **{
-                key: of.FloatDistribution(*bounds, log=True)
-                for key, bounds in config_values.flatten(self._space.log_uniform).items()
-            },
-            **{
-                key: of.CategoricalDistribution(tuple(of_key))
-                for key, of_key in self._choices.items()
-            },
-        }
-
     def should_prune(self, number: int, evaluations: Mapping[int, float]) -> bool:
-        """See `Search`."""
+        """Returns whether the median of earlier trials is better; see `search.RandomSearch`."""
         trial = self._running[number]
         known = self._study.trials[number].intermediate_values
         for step, mean_return in evaluations.items():
@@ -123,7 +111,7 @@ class OptunaSearch:
         return trial.should_prune()
 
     def end(self, number: int, state: str, mean_return: float | None) -> None:
-        """See `Search`."""
+        """Records the end of a trial in the study."""
         value = mean_return if state == search.COMPLETE else None
         self._study.tell(number, value, state=self._states[state])
         del self._running[number]

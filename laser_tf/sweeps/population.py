@@ -6,6 +6,7 @@ run ends.
 
 import dataclasses
 import math
+import pathlib
 import random
 from collections.abc import Mapping
 
@@ -70,23 +71,22 @@ class Config:
 class Population:
     """The decisions about all members. Not thread-safe."""
 
-    def __init__(self, config: Config, log: lineage.Lineage):
-        """Continues from the records of a lineage with the same tuned hyper-parameters."""
+    def __init__(self, config: Config, path: pathlib.Path):
+        """Continues from the lineage in a file, whose errors are those of `lineage.read`."""
         self._config = config
-        self._log = log
+        self._path = path
+        self.records = lineage.read(path, config.tuned)  # In force, the newest last.
 
-    @property
-    def _records(self) -> dict[str, lineage.Record]:
-        """The newest record of each member."""
-        return {record.member: record for record in self._log.records}
+    def _latest(self) -> dict[str, lineage.Record]:
+        return {record.member: record for record in self.records}
 
     def latest(self, member: str) -> lineage.Record | None:
         """Returns the newest decision about a member."""
-        return self._records.get(member)
+        return self._latest().get(member)
 
     def latest_copy(self, member: str) -> lineage.Record | None:
         """Returns the newest decision by which a member copied another one."""
-        copies = (r for r in reversed(self._log.records) if r.member == member and r.parent)
+        copies = (r for r in reversed(self.records) if r.member == member and r.parent)
         return next(copies, None)
 
     def next_ready(self, member: str) -> int:
@@ -107,27 +107,21 @@ class Population:
     ) -> lineage.Record:
         """Returns a decision about a member, which is in force once it is recorded.
 
-        The first decision about a member introduces the member and changes nothing. Ask for it when
-        the member starts, and for the others from `next_ready` on.
-
-        Args:
-          member: Name of the member.
-          env_frames: Env frames that it has learned from.
-          fitness: Fitness of its current weights, higher is better. A member whose fitness is not
-            finite does not copy and is not copied.
-          hyperparameters: Its current hyper-parameters, including the tuned ones.
-          others: Current fitness of other members, by which they are ranked. Without a finite one,
-            the fitness of their newest record counts.
+        The first decision introduces the member, when it starts, and changes nothing. Ask for the
+        others from `next_ready` on. A member whose fitness is not finite does not copy and is not
+        copied. `hyperparameters` are the current ones, including all tuned ones. `others` has the
+        current fitness by which other members are ranked. Without a finite one, the fitness of
+        their newest record counts.
         """
         own = {name: float(hyperparameters[name]) for name in self._config.tuned}
         kept = lineage.Record(env_frames, member, None, float(fitness), own)
-        records = self._records
+        records = self._latest()
         if not math.isfinite(fitness):
             return dataclasses.replace(kept, fitness=math.nan)
         if member not in records:
             return kept
         # Seeded by the number of records, so that a restarted population decides the same.
-        generator = random.Random(f"{self._config.seed}/{len(self._log.records)}")
+        generator = random.Random(f"{self._config.seed}/{len(self.records)}")
         recorded = {n: r.fitness for n, r in records.items() if not math.isnan(r.fitness)}
         # Records are as old as a ready interval: while all improve, the first member to be ranked
         # would be above them all and never copy.
@@ -145,21 +139,17 @@ class Population:
         return kept
 
     def record(self, decided: lineage.Record) -> None:
-        """Puts a decision in force, so that others may copy the member.
-
-        Raises:
-          OSError: If it cannot be written; it is not in force then.
-        """
-        self._log.append(decided)
+        """Puts a decision in force, unless it cannot be written, which raises OSError."""
+        lineage.write(self._path, [*self.records, decided])
+        self.records.append(decided)
 
 
 def select_parent(
     member: str, fitnesses: Mapping[str, float], config: Config, generator: random.Random
 ) -> str | None:
-    """Returns the member to copy by truncation selection, or None.
+    """Returns the member to copy by truncation selection of finite fitnesses, or None.
 
     A fraction of 1 is IMPALA's rule: any other member whose fitness is higher by the margin.
-    Fitnesses are finite.
     """
     order = sorted(fitnesses)
     generator.shuffle(order)  # Members of equal fitness are on either side of a boundary.
@@ -176,7 +166,7 @@ def select_parent(
 def explore(
     values: Mapping[str, float], config: Config, generator: random.Random
 ) -> dict[str, float]:
-    """Returns hyper-parameters, each perturbed by a factor that is sampled from the config's."""
+    """Returns hyper-parameters, each perturbed by a sampled factor."""
     explored = {}
     for name, value in values.items():
         is_perturbed = generator.random() < config.perturbation_probability

@@ -4,7 +4,7 @@ import csv
 import io
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from laser_tf.sweeps import sweep_config
 from laser_tf.workdir import atomic
@@ -27,53 +27,33 @@ class Trial(NamedTuple):
         return f"trial_{self.number:03d}"
 
 
-class Search(Protocol):
-    """A method that chooses values and judges trials."""
-
-    def trials(self) -> Sequence[Trial]:
-        """Returns all trials so far."""
-
-    def propose(self) -> Iterator[Trial]:
-        """Yields trials to run: interrupted ones, then new ones until the budget is spent.
-
-        A new trial is chosen when it is requested, from all results at this time.
-        """
-
-    def should_prune(self, number: int, evaluations: Mapping[int, float]) -> bool:
-        """Returns whether a running trial is unlikely to become the best.
-
-        Args:
-          number: Number of the trial.
-          evaluations: Mean returns of all its periodic evaluations, by their number from 1.
-        """
-
-    def end(self, number: int, state: str, mean_return: float | None) -> None:
-        """Records the end of a trial; a pruned trial keeps its last evaluation."""
-
-
 class RandomSearch:
     """Samples independent values, the same ones in each process; prunes no trial."""
 
     def __init__(self, space: sweep_config.Config):
+        """Creates a search of `space.samples` trials."""
         self._space = space
         self._trials: dict[int, Trial] = {}
 
     def trials(self) -> Sequence[Trial]:
-        """See `Search`."""
+        """Returns all trials so far."""
         return list(self._trials.values())
 
     def propose(self) -> Iterator[Trial]:
-        """See `Search`; trials of earlier processes are proposed again."""
+        """Yields all trials to run, including those that earlier processes have run."""
         for number, values in enumerate(self._space.members()):
             self._trials[number] = Trial(number, values)
             yield self._trials[number]
 
     def should_prune(self, number: int, evaluations: Mapping[int, float]) -> bool:
-        """See `Search`."""
+        """Returns whether a running trial is unlikely to become the best.
+
+        `evaluations` has the mean returns of all its periodic evaluations, by their number from 1.
+        """
         return False
 
     def end(self, number: int, state: str, mean_return: float | None) -> None:
-        """See `Search`."""
+        """Records the end of a trial."""
         self._trials[number] = self._trials[number]._replace(state=state, mean_return=mean_return)
 
 

@@ -18,9 +18,7 @@ _OF_SEARCHES = ("choices", "uniform", "log_uniform", "seed")
 def add(sweep: dict[str, Any], texts: Mapping[str, str]) -> None:
     """Adds distributions to a section `sweep`; they replace other distributions of their keys.
 
-    Args:
-      sweep: Values of the section, which are changed.
-      texts: `section.key` -> text, e.g. "choices(adam, rmsprop)".
+    `texts` are e.g. "choices(adam, rmsprop)" by `section.key`.
 
     Raises:
       ConfigError: If a text or a key has another form.
@@ -43,7 +41,7 @@ def _parse_values(text: str) -> tuple[Any, ...]:
 
 
 def check_keys(keys: Mapping[str, Any]) -> None:
-    """Raises ConfigError for a given key, `section.key`, that has no effect in a search."""
+    """Raises ConfigError for a key that has no effect in a search."""
     for key in keys:
         section, name = key.split(".")[:2]
         if section == "population" or section == "sweep" and name not in _OF_SEARCHES:
@@ -56,12 +54,8 @@ def check_keys(keys: Mapping[str, Any]) -> None:
 def check_trials(space: sweep_config.Config, base: Mapping[str, Mapping[str, Any]]) -> None:
     """Checks that a search has keys to vary, and the configurations that it may try.
 
-    Args:
-      space: Search space; `samples` is the number of trials.
-      base: Nested configuration of a run.
-
     Raises:
-      ConfigError: For an unknown key, or a value that no run accepts.
+      ConfigError: For an unknown key, or a value that no run with the configuration `base` accepts.
     """
     if point := next(space.points()):
         raise errors.ConfigError(

@@ -21,7 +21,7 @@ class SpeedLimiter:
         max_lead_frames: int,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Expects all members; limits the lead over the slowest member, in env frames."""
+        """Expects all members; `max_lead_frames` limits the lead over the slowest."""
         self._max_lead_frames = max_lead_frames
         self._clock = clock
         self._deadline = {member: clock() + START_SECONDS for member in members}  # Of a report.

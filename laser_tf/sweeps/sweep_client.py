@@ -30,12 +30,9 @@ class SweepClient:
     ):
         """Joins the sweep.
 
-        Args:
-          name: Name of the member.
-          index: Index of the member in the sweep, from 0.
-          call: Calls a method of the `coordinator.Coordinator` by name; raises its errors.
-          find_replay_address: Returns "host:port" of the shared replay; None if the member has its
-            own replay.
+        The member's index counts from 0. `call` calls a method of the `coordinator.Coordinator` by
+        name and raises its errors. `find_replay_address` returns "host:port" of the shared replay;
+        it is None for a member with a separate replay.
         """
         self.name = name
         self.index = index
@@ -52,14 +49,7 @@ class SweepClient:
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Applies the population's decision that the learner has missed, if any.
-
-        Returns:
-          The env frames at which the member last became a copy of another member; -1: never.
-
-        Raises:
-          UnreadableError: If missed weights cannot be read.
-        """
+        """Applies a missed decision of the population; see `Membership`."""
         self._env_frames, self._returns = env_frames, returns
         missed: coordinator.Decision = self._call("resume", self.name, env_frames)
         self._apply(learner, missed)
@@ -113,9 +103,8 @@ class SweepClient:
             return False
         fitness, values = self._returns.fitness(), learner.hyperparameters()
         state = get_state(learner)
-        return self._apply(
-            learner, self._call("decide", self.name, env_frames, fitness, values, state)
-        )
+        decided = self._call("decide", self.name, env_frames, fitness, values, state)
+        return self._apply(learner, decided)
 
     def close(self, *, finished: bool = False) -> None:
         """Stops to report; the others continue without a member that has finished."""

@@ -37,34 +37,26 @@ _OF_WEIGHTS = (
     *("learner.optimizer", "replay.frame_stack"),
     *(f"agent.{key}" for key in (*_OF_AGENTS, *sorted(_OF_TRUNKS - {"core_memory_span"}))),
 )
+_Part = Mapping[str, Mapping[str, Sequence]]  # section -> key -> values
+
+
+def _empty() -> Any:
+    return dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
     """Differences between the members of a sweep.
 
-    `grid`, `zipped`, `uniform`, `log_uniform` and `choices` are nested like a run's configuration:
-    section -> key.
-
     Raises:
       ConfigError: If a value is out of range.
     """
 
-    grid: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
-        default_factory=dict
-    )  # values of which each combination is a member, (a, b, ...)
-    zipped: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
-        default_factory=dict
-    )  # values of which the i-th of all keys together are a member, (a, b, ...)
-    uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
-        default_factory=dict
-    )  # (lowest, highest) between which values are sampled
-    log_uniform: Mapping[str, Mapping[str, Sequence[float]]] = dataclasses.field(
-        default_factory=dict
-    )  # (lowest, highest) between which values with a uniform logarithm are sampled
-    choices: Mapping[str, Mapping[str, Sequence]] = dataclasses.field(
-        default_factory=dict
-    )  # values of which each member samples one, (a, b, ...)
+    grid: _Part = _empty()  # values of which each combination is a member, (a, b, ...)
+    zipped: _Part = _empty()  # values of which the i-th of all keys are a member, (a, b, ...)
+    uniform: _Part = _empty()  # (lowest, highest) between which values are sampled
+    log_uniform: _Part = _empty()  # (lowest, highest) of values with a uniform logarithm
+    choices: _Part = _empty()  # values of which each member samples one, (a, b, ...)
     samples: int = 1  # members; for each point of grid and zipped, each sampled separately
     seed: int = 1  # seed; of the sampled values; members' own seeds count up from run.seed
     shared_replay: bool = True  # one replay for all members, or one for each
@@ -200,7 +192,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
 
 
 def check_swept(keys: Iterable[str]) -> None:
-    """Raises ConfigError for a key `section.key` that a sweep must not vary."""
+    """Raises ConfigError for a key that a sweep must not vary."""
     for key in keys:
         if key == "run.env_frames" or key.startswith("cluster."):
             raise errors.ConfigError(
@@ -211,7 +203,7 @@ def check_swept(keys: Iterable[str]) -> None:
 def parse_member(
     name: str, base: Mapping[str, Mapping[str, Any]], overrides: Mapping[str, Any]
 ) -> run_config.RunConfig:
-    """Returns the configuration of a member with other values under keys `section.key`.
+    """Returns the configuration of a member with other values, `section.key` -> value.
 
     Raises:
       ConfigError: For an unknown key or an invalid value; the message has the name.
@@ -229,11 +221,7 @@ def parse_member(
 
 
 def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
-    """Checks that the user gives no value, `section.key` -> value, of a key that the sweep varies.
-
-    Raises:
-      ConfigError: For a key that would have no effect.
-    """
+    """Raises ConfigError for a `given` key that has no effect, because the sweep varies it."""
     for part in PARTS:
         swept = config_values.flatten(values["sweep"].get(part, {}))
         for key in swept.keys() & given.keys():
@@ -249,7 +237,7 @@ def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
 
 
 def _check_shareable(members: Mapping[str, run_config.RunConfig]) -> None:
-    """Raises ConfigError for the first difference between members that share replay."""
+    """Raises ConfigError if members cannot share replay."""
     _check_same(
         {name: _shared_values(member) for name, member in members.items()},
         "Members on one replay need the same; sweep other keys, or use shared_replay=false.",

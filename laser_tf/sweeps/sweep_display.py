@@ -15,7 +15,7 @@ _PACE_SECONDS = 30.0  # Over which frames per second are measured.
 
 
 class _Row(NamedTuple):
-    """The displayed state of a member."""
+    """A line of the display."""
 
     name: str
     env_frames: int
@@ -25,22 +25,15 @@ class _Row(NamedTuple):
     state: str
 
 
-class SweepDisplay:
+class SweepDisplay(progress.LiveText):
     """Shows the progress of all members; a context manager."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
         """Creates the display; `total_env_frames` is the budget of one member."""
+        super().__init__(stream)
         self._total = total_env_frames
         self._title = title
-        self._text = progress.LiveText(stream)
         self._history: dict[str, collections.deque] = collections.defaultdict(collections.deque)
-
-    def __enter__(self) -> "SweepDisplay":
-        self._text.__enter__()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._text.__exit__(*_)
 
     def update(self, reports: Mapping[str, Mapping[str, Any]], states: Mapping[str, str]) -> None:
         """Shows each member's last report, which may be empty, and its state, e.g. "running"."""
@@ -63,10 +56,10 @@ class SweepDisplay:
         plain, drawn = progress.render(self._title, done / budget, seconds_left, numbers)
         # The total comes first, since a short terminal cuts the end.
         text = "\n".join([*map(_line, rows), plain])
-        self._text.show(text, console.Group(drawn, _table(rows)))
+        self.show(text, console.Group(drawn, _table(rows)))
 
     def _pace(self, name: str, env_frames: int) -> float:
-        """Returns recent frames per second, since the last restart if there was one."""
+        """Returns frames per second of the last `_PACE_SECONDS`, or since the last restart."""
         history, now = self._history[name], time.monotonic()
         if history and env_frames < history[-1][1]:
             history.clear()

@@ -11,7 +11,7 @@ import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks, errors
-from launch import callback_flag
+from launch import command_line
 from testing import commands, messages, pages
 
 _MODULE = """
@@ -41,11 +41,10 @@ class CallbackFlagTest(parameterized.TestCase):
         self.addCleanup(sys.path.remove, folder)
         self.addCleanup(sys.modules.pop, "own_callbacks", None)
 
-    def test_callbacks_have_their_arguments_and_order(self):
-        mine, best = callback_flag.make(
-            ["own_callbacks:Mine(name=a, values=(1, 2.5))", "laser_tf.callbacks:KeepBest"]
-        )
+    def test_callbacks_have_their_arguments(self):
+        mine = command_line.make_callback("own_callbacks:Mine(name=a, values=(1, 2.5))")
         self.assertEqual(mine.given, ("a", (1, 2.5)))
+        best = command_line.make_callback("laser_tf.callbacks:KeepBest")
         self.assertIsInstance(best, callbacks.KeepBest)
 
     @parameterized.parameters(
@@ -62,7 +61,7 @@ class CallbackFlagTest(parameterized.TestCase):
     )
     def test_bad_entry_raises(self, entry, *named):
         with messages.raises(errors.UserError, *named):
-            callback_flag.make([entry])
+            command_line.make_callback(entry)
 
 
 class CommandTest(commands.CommandTest):

@@ -13,6 +13,7 @@ import numpy as np
 from absl.testing import absltest
 
 from configs import sweeps
+from laser_tf import errors
 from laser_tf.sweeps import coordinator, lineage, sweep_config
 from laser_tf.workdir import atomic
 from testing import messages
@@ -208,7 +209,7 @@ class CoordinatorTest(absltest.TestCase):
             path.unlink()
             if content is not None:
                 path.write_bytes(content)
-            with messages.raises(coordinator.UnreadableError, path):
+            with messages.raises(errors.UserError, path):
                 self._coordinator.resume("member_00", 105)
 
 

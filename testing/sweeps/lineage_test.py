@@ -9,7 +9,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.sweeps import lineage
+from laser_tf.sweeps import lineage, population
 from laser_tf.workdir import atomic
 from testing import messages
 
@@ -29,13 +29,11 @@ class LineageTest(parameterized.TestCase):
         )
 
     def _written(self, *records: lineage.Record) -> bytes:
-        log = lineage.Lineage(self._path, TUNED)
-        for record in records:
-            log.append(record)
+        lineage.write(self._path, records)
         return self._path.read_bytes()
 
     def _assert_reads(self, *records: lineage.Record) -> None:
-        read = lineage.Lineage(self._path, TUNED).records
+        read = lineage.read(self._path, TUNED)
         # NaN is not equal to itself.
         self.assertEqual([repr(record) for record in read], [repr(record) for record in records])
 
@@ -58,15 +56,15 @@ class LineageTest(parameterized.TestCase):
         self._written(START)
         self._path.write_bytes(b"\xff\xfe" + self._path.read_bytes())
         with messages.raises(errors.ConfigError, self._path):
-            lineage.Lineage(self._path, TUNED)
+            lineage.read(self._path, TUNED)
 
     def test_failed_write_keeps_the_file_and_the_records(self):
-        log = lineage.Lineage(self._path, TUNED)
-        log.append(START)
-        before = self._path.read_bytes()
+        before = self._written(START)
+        config = population.Config(method="pbt", tuned=TUNED)
+        log = population.Population(config, self._path)
         with mock.patch.object(atomic, "replace", side_effect=OSError), self.assertRaises(OSError):
-            log.append(LATER)
-        self.assertEqual((self._path.read_bytes(), log.records), (before, [START]))
+            log.record(LATER)
+        self.assertEqual((self._path.read_bytes(), len(log.records)), (before, 1))
 
     @parameterized.parameters(
         "x,member-1,,,0.1,0.1",
@@ -84,13 +82,13 @@ class LineageTest(parameterized.TestCase):
         whole = self._written(START).decode() + line + "\n" + "0,member-2,,,0.1,0.1\n"
         self._path.write_text(whole)
         with messages.raises(ValueError, 3, "lineage.csv"):
-            lineage.Lineage(self._path, TUNED)
+            lineage.read(self._path, TUNED)
         self.assertEqual(self._path.read_text(), whole)
 
     def test_file_with_other_hyperparameters_is_rejected(self):
         self._written(START)
         with messages.raises(ValueError, "agent.entropy_cost"):
-            lineage.Lineage(self._path, TUNED[:1])
+            lineage.read(self._path, TUNED[:1])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import math
 import pathlib
 import random
 import tempfile
-import types
 
 from absl.testing import absltest, parameterized
 
@@ -28,9 +27,8 @@ IMPALA = dataclasses.replace(
 
 def _population(config: population.Config = PBT, **fitnesses: float) -> population.Population:
     """Returns a population whose members have reported once, with own hyper-parameters."""
-    log = types.SimpleNamespace(records=[])
-    log.append = log.records.append
-    made = population.Population(config, log)
+    made = population.Population(config, pathlib.Path("missing.csv"))
+    made.record = made.records.append
     for member, fitness in fitnesses.items():
         _decide(made, member, 0, fitness, _own(member))
     return made
@@ -239,10 +237,7 @@ class RestartTest(parameterized.TestCase):
         made = _population(config)
         expected = [_decide(made, *call) for call in calls]
         path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "lineage.csv"
-        decided = [
-            _decide(population.Population(config, lineage.Lineage(path, config.tuned)), *call)
-            for call in calls
-        ]
+        decided = [_decide(population.Population(config, path), *call) for call in calls]
         self.assertEqual(decided, expected)
         self.assertGreater(sum(record.parent is not None for record in decided), 3)
         other = _population(dataclasses.replace(config, seed=2))
