@@ -16,8 +16,8 @@ from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, assembly, run_config
 
-# A learner on the same machine has priority. An update is as slow as its slowest thread, so that a
-# learner's thread without a core delays the whole update. Faster actors would only wait for it.
+# Gives a learner on the same machine priority: an update is as slow as its slowest thread, and
+# actors that are faster than the learner would only wait for it.
 _NICENESS = 10
 _TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
 

@@ -42,7 +42,7 @@ class Work(abc.ABC):
         specs = self.role_specs
         return sum(spec.num_cpus for spec in specs), sum(spec.num_gpus for spec in specs)
 
-    def start(self) -> None:  # noqa: B027 (a run needs none)
+    def start(self) -> None:  # noqa: B027 (optional)
         """Starts services that the roles use, in addition to `RunState`."""
 
     @abc.abstractmethod
@@ -154,7 +154,7 @@ class Fleet:
             self._is_waiting_logged = True
 
     def _stop(self, signals: interruption.Interruption) -> None:
-        """Stops one stage after another, so that a role can use the roles that it needs."""
+        """Stops one stage after another: roles that another one needs run until it has stopped."""
         for stage in role.StopStage:
             stopping = []
             for supervised in self.roles.values():
@@ -162,7 +162,7 @@ class Fleet:
                     continue
                 if not supervised.spec.stop_seconds:
                     supervised.kill()
-                elif supervised.stop():
+                elif supervised.request_stop():
                     stopping.append(supervised)
             self._wait_until_stopped(stopping, signals)
             if stage is not role.StopStage.ACTING:

@@ -93,7 +93,7 @@ def _new_folder(parent: str) -> Iterator[str]:
 
 
 def _end_processes(folder: str) -> None:
-    """Kills Ray's processes with this folder: Ray ends them only if its start is complete."""
+    """Kills the processes of the Ray in this folder, which Ray does only after a full start."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # The process has just ended.
             if any(folder in argument for argument in child.cmdline()):
@@ -103,7 +103,7 @@ def _end_processes(folder: str) -> None:
 
 
 def _start(cpus: float, folder: str) -> None:
-    # Ray only subtracts the requests of roles from this number and reserves no real CPUs.
+    # May exceed the real CPUs: Ray only subtracts the requests of roles from this number.
     counted_cpus = max(int(-(-cpus // 1)), len(os.sched_getaffinity(0)))
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
@@ -151,7 +151,7 @@ def _shielded_children() -> Iterator[None]:
 
 
 def make_token() -> None:
-    """Creates Ray's token, which gives access to all that its user can do, in a private file."""
+    """Creates Ray's token in a private file: whoever has it can run any code as this user."""
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         return
     path = pathlib.Path.home() / ".ray/auth_token"
@@ -177,7 +177,7 @@ def _silenced_stderr() -> Iterator[BinaryIO]:
 def _join(address: str) -> None:
     if address == "auto":
         address = _find()
-    _check_answers(address)
+    _check_reachable(address)
     with _silenced_stderr() as printed:
         try:
             ray.init(address=address, log_to_driver=False, configure_logging=False)
@@ -208,7 +208,7 @@ def _find() -> str:
         ) from None
 
 
-def _check_answers(address: str) -> None:
+def _check_reachable(address: str) -> None:
     """Raises ClusterError if no Ray answers: Ray itself would try for minutes."""
     if os.environ.get("RAY_USE_TLS") == "1":
         return

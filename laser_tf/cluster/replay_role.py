@@ -113,7 +113,12 @@ def connect(
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay, see `wait_for_replay`; ValueError if it holds another signature."""
+    """Waits for replay, checks its signature, and starts to poll it.
+
+    Raises:
+      StoppedError: If a stop is requested before replay answers.
+      ValueError: If the tables are not those of `scheme`, or hold unrolls of another signature.
+    """
     replay = wait_for_replay(context, scheme)
     replay.check(signature)
     replay.start_polling()

@@ -118,7 +118,7 @@ class RunState:
             return None
         return self._weights
 
-    def request_eval(
+    def eval_outcome(
         self, weights: PublishedWeights
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.

@@ -47,8 +47,11 @@ class RunWork(fleet.Work):
             numbers["env_frames"] = int(numbers["env_frames"])
             self.display.update(progress.Progress(**numbers))
         else:
-            self.display.update_start(
-                {name: made.activity(heartbeats.get(name)) for name, made in roles.items()}
+            self.display.show_startup(
+                {
+                    name: supervised.activity(heartbeats.get(name))
+                    for name, supervised in roles.items()
+                }
             )
 
 

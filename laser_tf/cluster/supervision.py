@@ -67,7 +67,7 @@ class SupervisedRole:
         self._last_progress: tuple = ()
         self._restart_at: float | None = None
         self._handle = self._make()
-        self._work = self._handle.run.remote()
+        self._run_result = self._handle.run.remote()
 
     @property
     def is_terminal(self) -> bool:
@@ -77,13 +77,13 @@ class SupervisedRole:
     @property
     def is_running(self) -> bool:
         """True until the work returns or fails."""
-        return not ray.wait([self._work], timeout=0)[0]
+        return not ray.wait([self._run_result], timeout=0)[0]
 
     @property
     def has_stopped_cleanly(self) -> bool:
         """True once the work has ended without an error."""
         try:
-            ray.get(self._work, timeout=0)
+            ray.get(self._run_result, timeout=0)
         except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
             return False
         return True
@@ -99,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns the status in words, or what the role does before it runs."""
+        """Returns the status in words; before the role runs, what its process does."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
@@ -139,7 +139,7 @@ class SupervisedRole:
 
     def _process_result(self) -> None:
         try:
-            self.is_done = ray.get(self._work, timeout=0)
+            self.is_done = ray.get(self._run_result, timeout=0)
             if not self.is_done:
                 self._schedule_restart("its work is not complete")
         except ray.exceptions.RayTaskError as error:
@@ -200,8 +200,8 @@ class SupervisedRole:
         logging.warning("Killing process %d of %s: %s", heartbeat.pid, self.name, reason)
         self.kill()
 
-    def stop(self) -> bool:
-        """Requests the role to save its state and stop; returns whether it is still running.
+    def request_stop(self) -> bool:
+        """Requests the role to save its state and stop; returns whether it has yet to do so.
 
         Kills a role that has sent no heartbeat, e.g. because Ray waits for resources.
         """

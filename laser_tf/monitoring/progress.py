@@ -136,7 +136,7 @@ class ProgressDisplay(LiveText):
         share = progress.env_frames / self._total
         self.show(*render(self._title, share, seconds_left, numbers))
 
-    def update_start(self, activities: Mapping[str, str]) -> None:
+    def show_startup(self, activities: Mapping[str, str]) -> None:
         """Shows what each process of a run does before the first update."""
         names: dict[str, list[str]] = {}
         for name, activity in activities.items():

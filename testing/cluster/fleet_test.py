@@ -190,12 +190,12 @@ class RunWorkTest(absltest.TestCase):
             "replay": "running", "learner": "acts, slowly",
             "actor_00": "starting", "actor_01": "starting",
         }  # fmt: skip
-        display.update_start.assert_called_once_with(shown)
+        display.show_startup.assert_called_once_with(shown)
         numbers = dict.fromkeys(progress.Progress._fields, 1.0)
         metrics = {f"{run_work.PROGRESS}{name}": value for name, value in numbers.items()}
         work.update(roles, heartbeats | {"learner": _heartbeat(**metrics)})
         display.update.assert_called_once_with(progress.Progress(**numbers))
-        display.update_start.assert_called_once()
+        display.show_startup.assert_called_once()
 
 
 class SweepWorkTest(parameterized.TestCase):

@@ -202,11 +202,11 @@ class SupervisedRoleTest(parameterized.TestCase):
     def test_stop_kills_a_role_without_a_process(self):
         supervised = self._make()
         self._pass(supervised, 10)
-        self.assertTrue(supervised.stop())
+        self.assertTrue(supervised.request_stop())
         self._handle.stop.remote.assert_called_once_with()
         self.assertEqual(self._kills, 0)
         waiting = self._make()
-        self.assertFalse(waiting.stop())
+        self.assertFalse(waiting.request_stop())
         self._handle.stop.remote.assert_called_once_with()
         self.assertEqual(self._kills, 1)
 

@@ -78,7 +78,7 @@ class ProgressTest(parameterized.TestCase):
     def test_start_shows_processes_by_activity(self):
         stream = io.StringIO()
         with progress.ProgressDisplay(2_000, "pong", stream) as display:
-            display.update_start(
+            display.show_startup(
                 {"replay": "running", "actor_00": "starting", "actor_01": "starting"}
             )
         self.assertEqual(stream.getvalue(), "pong  replay: running  actor_00, actor_01: starting\n")

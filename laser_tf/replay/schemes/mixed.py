@@ -16,7 +16,7 @@ class Mixed(table_replay.TableReplay):
     """Batches whose first entries are new and whose other entries are replayed unrolls."""
 
     scheme: str = "mixed"
-    replay_fraction: float = 0.75  # fraction; replayed part of a batch, below 1; the rest is online
+    replay_fraction: float = 0.75  # fraction; share of replayed unrolls in a batch, below 1
 
     def __post_init__(self):
         super().__post_init__()

@@ -18,7 +18,7 @@ class Sequences(replay_only.ReplayOnly):
     """
 
     replay_table: ClassVar[str | None] = "sequences"
-    sequence_table: ClassVar[str] = "sequences"  # the same table: actors write sequences to it
+    sequence_table: ClassVar[str] = "sequences"  # where actors write sequences
     uses_sequences: ClassVar[bool] = True
 
     scheme: str = "sequences"
