@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, episode_statistics
+from laser_tf.environments import base
 from laser_tf.replay import client, connection, stored_unroll, writers
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, run_config
@@ -61,7 +61,7 @@ def make_actor(
     *,
     member_index: int,
     refresh: Callable[[], int],
-    on_episode: Callable[[episode_statistics.Episode], None],
+    on_episode: actor.OnEpisode,
     needs_experience: Callable[[int], bool] | None = None,
 ) -> actor.Actor:
     """Creates an actor; with `needs_experience`, see `Turns`, it takes turns with the learner."""

@@ -17,6 +17,8 @@ from laser_tf.environments import base, episode_statistics, faults
 from laser_tf.replay import client, frame_stacking
 from laser_tf.replay import writers as replay_writers
 
+OnEpisode = Callable[[episode_statistics.Episode], None]  # a consumer of finished episodes
+
 _STOP_TIMEOUT_SECONDS = 30
 _ACTIVITIES = {
     "start": "has not started",
@@ -64,7 +66,7 @@ class Actor:
         max_steps_per_episode: int,
         unroll_length: int,
         refresh: Callable[[], int],
-        on_episode: Callable[[episode_statistics.Episode], None],
+        on_episode: OnEpisode,
     ):
         """Creates the actor of a batch of N environments, which `run` closes.
 

@@ -20,6 +20,8 @@ from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
 from laser_tf.training import learner_config
 
+Update = Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]  # see `Learner`
+
 _JOB = "worker"
 # Errors of TensorFlow if another process has died, hangs or was restarted.
 _ERRORS_OF_OTHERS = (
@@ -94,16 +96,10 @@ def _own_copy(create: Callable[..., tf.Variable], **arguments: Any) -> tf.Variab
     return create(**arguments)
 
 
-def replicated(
-    strategy: tf.distribute.Strategy,
-    update: Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]],
-    *,
-    jit: bool,
-) -> Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]:
+def replicated(strategy: tf.distribute.Strategy, update: Update, *, jit: bool) -> Update:
     """Returns an update in which each replica of this process receives its share of a batch.
 
-    `update` returns metrics, which are equal on all replicas, and the priorities of its share, and
-    the result returns the priorities of the batch.
+    `update` returns the same metrics on all replicas.
     """
     compiled = tf.function(update, jit_compile=True, autograph=False) if jit else update
     replicas = len(strategy.extended.worker_devices)

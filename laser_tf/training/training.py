@@ -18,6 +18,7 @@ from laser_tf.replay import batch_sources, client, connection, server, stored_un
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
+    actor,
     assembly,
     evaluations,
     initial_weights,
@@ -34,13 +35,7 @@ from laser_tf.workdir import run_directory
 # Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
 # of finished episodes and whether the run is new.
 ConnectActors = Callable[
-    [
-        learner.Learner,
-        stored_unroll.StoredUnroll,
-        Callable[[episode_statistics.Episode], None],
-        bool,
-    ],
-    acting.Acting,
+    [learner.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], acting.Acting
 ]
 
 _STALL_SECONDS = 60.0  # Time without experience before a warning.
@@ -286,7 +281,7 @@ class Training:
             refresh = named_variables.weight_copier(
                 self._learner.agent, agent, self.counters.learner_updates
             )
-            actor = acting.make_actor(
+            made = acting.make_actor(
                 config,
                 environment,
                 agent,
@@ -297,9 +292,9 @@ class Training:
                 on_episode=self._add_episode,
                 needs_experience=self._make_needs_experience() if config.run.serial else None,
             )
-            actor.start(replay_client)
+            made.start(replay_client)
             on_error.pop_all()
-        return actor
+        return made
 
     def _make_needs_experience(self) -> Callable[[int], bool]:
         """Returns `acting.Turns.needs_experience` of a serial run."""
