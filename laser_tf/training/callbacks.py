@@ -64,7 +64,7 @@ class Run:
 
     @property
     def mean_return(self) -> float:
-        """Mean over tasks of the mean raw return of the last 100 training episodes, or NaN."""
+        """Mean over tasks of the mean raw return of a task's last 100 training episodes, or NaN."""
         return self._mean_return()
 
     @property

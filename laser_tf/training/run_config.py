@@ -152,7 +152,7 @@ def read_trusted(
 
     Raises:
       WorkdirError: If the directory holds no run.
-      UntrustedError: If the file has code outside `named`, and `trust_config` is False.
+      UntrustedError: If the file has code that the user has not named, and `trust_config` is False.
     """
     values, source = run_directory.read_config(workdir), workdir / run_directory.CONFIG_FILE
     if not trust_config:
