@@ -14,8 +14,7 @@ class ArrayFunction:
 
     Arrays enter and leave the graph through `tf.numpy_function`, since TensorFlow 2.15 under Python
     3.11 never frees 16 bytes of each tensor that reaches Python: an actor grew by 3 MB a minute.
-    There is only one graph, so that no look-up is needed, which took a third of the time of a small
-    network.
+    There is one graph, because looking it up took a third of the time of a small network.
     """
 
     def __init__(self, function: Callable[..., Any], *, jit_compile: bool = False):

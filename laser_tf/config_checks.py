@@ -107,14 +107,8 @@ def check_range(
 ) -> None:
     """Raises ConfigError unless field `name` of a dataclass is within all bounds.
 
-    Args:
-      config: Section of a configuration.
-      name: Name of the field.
-      minimum: Inclusive lower bound.
-      maximum: Inclusive upper bound.
-      reason: Clause for the error message that explains a bound.
-      above: Exclusive lower bound.
-      below: Exclusive upper bound.
+    `minimum` and `maximum` are inclusive bounds, `above` and `below` exclusive ones. `reason` is a
+    clause for the error message that explains a bound.
     """
     value = getattr(config, name)
     for is_valid, bound in (

@@ -44,8 +44,7 @@ def parse_value(text: str) -> Any:
 def parse_text(text: str, expected: Any) -> Any:
     """Parses the text of a flag for a field with the type `expected`.
 
-    A field that may be a text gets the text unchanged, and one value of a tuple may be given
-    without parentheses.
+    A field that may be a text gets it unchanged. One value of a tuple needs no parentheses.
     """
     if str in (expected, *typing.get_args(expected)) and typing.get_origin(expected) is not tuple:
         return text

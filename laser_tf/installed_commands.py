@@ -11,10 +11,10 @@ FOLDER = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
 
 
 def without(paths: Iterable[str]) -> list[str]:
-    """Returns import paths without the paths that lead to the modules of the commands.
+    """Returns import paths without those that lead to the modules of the commands.
 
-    A user's code may have its own `launch` and `configs`. A copy of the sources keeps its root,
-    which holds laser_tf as well.
+    A user's code may have its own `launch` and `configs`. The root of the sources stays: it holds
+    laser_tf as well.
     """
     # Ray adds the folder of the command's own file to the path of each of its workers.
     hidden = {FOLDER / "launch"} | ({_INSTALLED} if FOLDER == _INSTALLED else set())

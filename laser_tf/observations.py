@@ -99,11 +99,7 @@ def path_name(prefix: str, path: tuple) -> str:
 
 
 def check_names(observation: Any) -> None:
-    """Checks that all leaves of an observation have valid, distinct names in a SavedModel.
-
-    Raises:
-      ConfigError: If a key has other characters, or if two leaves have the same name.
-    """
+    """Raises ConfigError unless all leaves have valid, distinct names in a SavedModel."""
     known: dict[str, str] = {}
     for path, _ in tree.flatten_with_path(observation):
         shown = "".join(f"[{part!r}]" for part in path)

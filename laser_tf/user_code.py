@@ -19,11 +19,7 @@ def is_path(name: Any) -> bool:
 
 
 def load_module(name: str) -> ModuleType:
-    """Imports a module that is installed or in the current folder.
-
-    Raises:
-      ConfigError: If the module is missing. Errors of the module itself pass through.
-    """
+    """Imports a module; raises ConfigError if it is missing, and errors of the module itself."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -44,9 +40,8 @@ def load_module(name: str) -> ModuleType:
 def load_attribute(module_name: str, name: str, example: str) -> Any:
     """Returns an attribute of a module of the user; its name may have dots.
 
-    Raises:
-      ConfigError: If the module or the attribute is missing. The message proposes close names, or
-        else `example`.
+    If the module or the attribute is missing, raises ConfigError, which proposes close names or
+    else `example`.
     """
     module = load_module(module_name)
     try:
@@ -59,12 +54,7 @@ def load_attribute(module_name: str, name: str, example: str) -> Any:
 
 
 def load_class(key: str, path: str, base: type) -> Any:
-    """Returns the class of a path "module:Class".
-
-    Args:
-      key: Key of the configuration that has the path, for messages.
-      path: Path of the class.
-      base: Required base class.
+    """Returns the class of a path "module:Class", which is the value of a configuration key.
 
     Raises:
       ConfigError: If the path has another form, the class is missing, is no subclass of `base` or
@@ -99,15 +89,10 @@ def load_class(key: str, path: str, base: type) -> Any:
 def check_parameters(
     key: str, path: str, form: str, function: Any, *positional: Any, **keywords: Any
 ) -> None:
-    """Raises ConfigError unless a function of the user can be called with some parameters.
+    """Raises ConfigError unless a function of the user can be called with these arguments.
 
-    Args:
-      key: Key of the configuration that has the path, for messages.
-      path: Path of the class of the user.
-      form: Required signatures, for messages.
-      function: The function, e.g. `__init__`.
-      *positional: Positional arguments.
-      **keywords: Keyword arguments.
+    The message names the key of the configuration, the path of the class, which is its value, and
+    the required signatures, `form`.
     """
     try:
         inspect.signature(function).bind(*positional, **keywords)
@@ -118,13 +103,10 @@ def check_parameters(
 
 
 def check_decorated(key: str, path: str, config_class: type, base: type) -> None:
-    """Raises ConfigError if a class with fields is no dataclass, because its keys would be lost.
+    """Raises ConfigError if a configuration class with fields is no dataclass: they would be lost.
 
-    Args:
-      key: Key of the configuration that has the path, for messages.
-      path: Path of the class of the user.
-      config_class: Class with keys of the configuration.
-      base: Base class of the configuration, which is a dataclass.
+    The message names the key of the configuration and the path of the class, which is its value.
+    `base` is the dataclass that all configuration classes derive from.
     """
     for part in config_class.__mro__:
         if "__dataclass_fields__" in vars(part) or not issubclass(part, base):

@@ -55,18 +55,16 @@ class Acer(average_policy.AveragePolicyAgent):
         policy_loss, metrics = self._policy_loss(unroll, experience, gradient)
         losses = self._critic.losses(critic_output, q_ret, experience, unroll.importance_weight)
         loss = policy_loss + config.critic_cost * tf.add_n(list(losses.values()))
-        is_transition = experience.is_transition
+        is_transition, mean = experience.is_transition, diagnostics.masked_mean
+        errors = tf.abs(q_ret - critic_output.q_taken)
+        is_truncated = tf.exp(experience.log_rhos) > config.truncation
         metrics |= {
             "loss/total": loss,
             "loss/policy": policy_loss,
             **{f"loss/{name}": term for name, term in losses.items()},
-            "retrace/value": diagnostics.masked_mean(critic_output.values[:-1], is_transition),
-            "retrace/absolute_error": diagnostics.masked_mean(
-                tf.abs(q_ret - critic_output.q_taken), is_transition
-            ),
-            "retrace/rho_truncated_fraction": diagnostics.masked_mean(
-                tf.exp(experience.log_rhos) > config.truncation, is_transition
-            ),
+            "retrace/value": mean(critic_output.values[:-1], is_transition),
+            "retrace/absolute_error": mean(errors, is_transition),
+            "retrace/rho_truncated_fraction": mean(is_truncated, is_transition),
         }
         priorities = diagnostics.critic_priorities(
             tf.stop_gradient(critic_output.q_taken), q_ret, is_transition

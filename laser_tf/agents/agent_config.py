@@ -16,11 +16,7 @@ ENTROPY_COST = "agent.entropy_cost"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AgentConfig(trunk_config.TrunkConfig):
-    """Hyper-parameters of an agent and its trunk; subclasses add their own.
-
-    Raises:
-      ValueError: If a value is out of range.
-    """
+    """Hyper-parameters of an agent and its trunk; subclasses add their own."""
 
     needs_discrete_actions: ClassVar[bool] = False
     uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
@@ -40,10 +36,7 @@ class AgentConfig(trunk_config.TrunkConfig):
 
     def _check_positive(self, *names: str) -> None:
         for name in names:
-            if not getattr(self, name) > 0:
-                raise errors.ConfigError(
-                    f"{name} must be above 0, got {getattr(self, name)}. Use a larger value."
-                )
+            config_checks.check_range(self, name, above=0, reason="use a larger value")
 
     @property
     def acting_in_evaluation(self) -> str:
@@ -51,16 +44,10 @@ class AgentConfig(trunk_config.TrunkConfig):
         return "sampled"
 
     def check_entries(self, scheme: str, online: int, replayed: int) -> None:  # noqa: B027
-        """Raises ValueError if the agent cannot learn from the batches of a replay scheme.
-
-        Args:
-          scheme: Name of the scheme, for the message.
-          online: Number of online batch entries.
-          replayed: Number of replayed batch entries.
-        """
+        """Raises ConfigError if the agent cannot learn from such batches of a replay scheme."""
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Raises ValueError if the agent does not support the environment's actions."""
+        """Raises ConfigError if the agent does not support the environment's actions."""
         if self.needs_discrete_actions and not isinstance(action, specs.DiscreteArray):
             raise self._unsupported_actions(action, "one discrete action")
 

@@ -146,11 +146,10 @@ class AveragePolicyAgent(base.PolicyAgent):
         loss = gradient_constraint.ascent_loss(statistics.compute(experience.policy), direction)
         kl = self._distribution.kl_divergence(average, policy)
         kl_behaviour = self._distribution.kl_divergence(policy, experience.behaviour.policy)
+        mean = diagnostics.masked_mean
         metrics = {
-            "trust_region/kl_average": diagnostics.masked_mean(kl, is_transition),
-            "trust_region/constrained_fraction": diagnostics.masked_mean(
-                is_constrained, is_transition
-            ),
+            "trust_region/kl_average": mean(kl, is_transition),
+            "trust_region/constrained_fraction": mean(is_constrained, is_transition),
             **self._policy_metrics(policy, kl_behaviour, is_transition, unroll),
         }
         return loss, metrics

@@ -1,9 +1,4 @@
-"""Contract between agents and the actors, replay and learner.
-
-A new agent consists of a file with a subclass of `Agent`, a file with its configuration and an
-entry in `registry.py`. No other module names agents. An agent outside this package is one class
-that names its configuration, `Agent.config_class`.
-"""
+"""Contract between agents and the actors, replay and learner; see `registry` for new agents."""
 
 import abc
 import dataclasses
@@ -33,11 +28,10 @@ class AgentContext:
 
 
 class Agent(tf.Module, abc.ABC):
-    """Selects actions and computes a loss.
+    """Selects actions and computes a loss; `laser_tf.types` defines the time convention.
 
-    A subclass is created from its configuration and an `AgentContext`. It raises ConfigError if the
-    configuration does not fit the environment. `laser_tf.types` defines the time convention of all
-    inputs.
+    A subclass is created from its configuration and an `AgentContext`, or raises ConfigError if
+    the configuration does not fit the environment.
     """
 
     # Configuration of an agent outside this package; `registry` has those of the others.
@@ -47,14 +41,10 @@ class Agent(tf.Module, abc.ABC):
         """Creates the variables that the constructor leaves to the first calls of networks.
 
         `act` and `loss` are traced, not executed, so that existing variables keep their values.
-
-        Args:
-          spec: Environment spec; images have stacked frames.
-          steps: T of an unroll.
-          parts: S of `Unroll.stored_states`; 0 if batch entries are not sequences.
+        The unroll has T = `steps`, and `Unroll.stored_states` have S = `parts`, 0 for none.
 
         Raises:
-          ConfigError: If `loss` returns another type.
+          ConfigError: If there is no trainable variable or `loss` returns another type.
         """
         returned: list[Any] = []
 
@@ -80,17 +70,23 @@ class Agent(tf.Module, abc.ABC):
 
         strategy = tf.distribute.get_strategy()
         tf.function(lambda: strategy.run(trace), autograph=False).get_concrete_function()
+        path = f"{type(self).__module__}:{type(self).__name__}"
         if not isinstance(returned[-1], types.LossOutput):
             raise errors.ConfigError(
-                "agent.name must be an agent whose loss returns types.LossOutput, got "
-                f"{type(self).__module__}:{type(self).__name__}, whose loss returns "
-                f"{type(returned[-1]).__name__}. Return LossOutput(loss, metrics, priorities)."
+                f"agent.name must be an agent whose loss returns types.LossOutput, got {path}, "
+                f"whose loss returns {type(returned[-1]).__name__}. Return LossOutput(loss, "
+                "metrics, priorities)."
+            )
+        if not self.trainable_variables:
+            raise errors.ConfigError(
+                f"agent.name must be an agent with trainable variables, got {path}. Store "
+                "tf.Module or Keras layers as attributes."
             )
 
     @property
     @abc.abstractmethod
     def _acting_network(self) -> Any:
-        """Returns the network of `act`, with `initial_state` and `observe` like `trunk.Trunk`.
+        """Returns the network of `act`, with the methods of `trunk.Trunk`.
 
         It maps an `EnvOutput`, [T, B, ...], and a core state to outputs and the next core state.
         """
@@ -112,8 +108,8 @@ class Agent(tf.Module, abc.ABC):
             uses the agent's random generator.
 
         Returns:
-          Agent output, [B, ...], and the next core state. The environments receive the action.
-          Replay stores the whole `AgentOutput`, so it contains everything that the loss needs.
+          Agent output, [B, ...], with everything that the loss needs, because replay stores it, and
+          the next core state.
         """
 
     @abc.abstractmethod
@@ -125,11 +121,7 @@ class Agent(tf.Module, abc.ABC):
         return self._acting_network(env_output, core_state)[-1]
 
     def observe(self, env_output: types.EnvOutput) -> None:
-        """Updates the moments that normalise observations; the learner calls it before `loss`.
-
-        Args:
-          env_output: Steps of an unroll [T + 1, B, ...].
-        """
+        """Updates the moments of observations [T + 1, B, ...]; called before `loss`."""
         self._acting_network.observe(env_output)
 
     @abc.abstractmethod
@@ -146,17 +138,12 @@ class Agent(tf.Module, abc.ABC):
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
         """Returns initial priorities of new experience, float32 [B], above 0.
 
-        Args:
-          unroll: [T + 1, B, ...], without observations and core states.
+        The unroll [T + 1, B, ...] has no observations and core states.
         """
         return tf.ones_like(unroll.importance_weight)
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """Returns the logits or Q-values of discrete actions, float32 [..., A].
-
-        Raises:
-          ValueError: If the action is not one integer.
-        """
+        """Returns logits or Q-values, float32 [..., A]; raises ValueError for other actions."""
         raise ValueError(
             f"an action must be one integer for action preferences, got other actions of "
             f"{type(self).__name__}. Use greedy_action."
@@ -169,10 +156,7 @@ class Agent(tf.Module, abc.ABC):
 
     @property
     def acting_variables(self) -> tuple[tf.Variable, ...]:
-        """Returns the variables that `act` may read; sent to actors.
-
-        By default these are all variables except the hyper-parameters.
-        """
+        """Returns the variables that actors receive: by default all except hyper-parameters."""
         excluded = {id(variable) for variable in self.hyperparameters.values()}
         return tuple(variable for variable in self.variables if id(variable) not in excluded)
 

@@ -107,32 +107,26 @@ class Laser(base.PolicyAgent):
         outputs = self._outputs(features[:-1], unroll.env_output)
         values = self._state_values(features, unroll.task)
         targets = self._compute_targets(unroll, outputs, values)
+        is_transition, is_trusted = targets.is_transition, targets.is_trusted
         value_targets = self._state_values.value_loss_inputs(
-            features[:-1],
-            values[:-1],
-            targets.vtrace_output.values,
-            targets.is_trusted,
-            unroll.task,
+            features[:-1], values[:-1], targets.vtrace_output.values, is_trusted, unroll.task
         )
         terms = self._loss_terms(unroll, outputs, targets, value_targets)
         costs = {"policy": 1.0, "value": self._config.baseline_cost, "entropy": self.entropy_cost}
         for name, auxiliary in self._auxiliary_tasks.items():
-            terms[name] = auxiliary.loss(
-                unroll, features, targets.is_transition, targets.is_trusted
-            )
+            terms[name] = auxiliary.loss(unroll, features, is_transition, is_trusted)
             costs[name] = auxiliary.cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
+        dead_fraction = diagnostics.dead_fraction(features[:-1], is_transition)
         metrics = {
             "loss/total": loss,
             **{f"loss/{name}": term for name, term in terms.items()},
-            "vtrace/value": diagnostics.masked_mean(values[:-1], targets.is_transition),
-            "network/dead_features_fraction": diagnostics.dead_fraction(
-                features[:-1], targets.is_transition
-            ),
+            "vtrace/value": diagnostics.masked_mean(values[:-1], is_transition),
+            "network/dead_features_fraction": dead_fraction,
             **self._off_policy_metrics(unroll, targets),
         }
         priorities = diagnostics.critic_priorities(
-            value_targets.values, value_targets.targets, targets.is_trusted
+            value_targets.values, value_targets.targets, is_trusted
         )
         return types.LossOutput(loss, metrics, priorities)
 

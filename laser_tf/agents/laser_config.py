@@ -73,8 +73,7 @@ class LaserConfig(agent_config.AgentConfig):
     def for_actions(self, action: specs.BoundedArray) -> Self:
         """Returns the configuration with the relevance that `auto` selects.
 
-        This is the relevance of section 4.3 if the implied policy has a closed form, otherwise the
-        KL(pi || mu) of algorithm 1.
+        It is that of section 4.3 if it has a closed form, else the KL(pi || mu) of algorithm 1.
         """
         if self.trust_region != "auto":
             return self

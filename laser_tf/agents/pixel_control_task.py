@@ -16,12 +16,7 @@ class PixelControlTask(tf.Module):
     def __init__(
         self, spec: types.EnvironmentSpec, *, frame_stack: int, cost: float, cell: int, dtype: str
     ):
-        """Creates the task for cells of `cell` x `cell` pixels.
-
-        Raises:
-          ValueError: If the observation does not contain exactly one uint8 image, the action is
-            not one integer, or a cell is larger than the image.
-        """
+        """Raises ConfigError without one uint8 image of at least a cell and one discrete action."""
         super().__init__()
         self.cost = cost
         leaves = tree.flatten(spec.observation)

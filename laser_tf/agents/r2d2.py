@@ -18,10 +18,7 @@ from laser_tf.ops import (
 
 
 class R2D2(target_network.TargetNetworkAgent):
-    """R2D2 agent; implements `base.Agent`.
-
-    `AgentOutput.extras` holds the Q-values of the acting network, float32 [B, A].
-    """
+    """R2D2 agent; `AgentOutput.extras` holds the acting network's Q-values, float32 [B, A]."""
 
     def __init__(self, config: r2d2_config.R2D2Config, context: base.AgentContext):
         super().__init__()
@@ -77,15 +74,13 @@ class R2D2(target_network.TargetNetworkAgent):
         q_target = self._q_values(self._target, unroll, learned)
         errors, is_transition = self._td_errors(learned, q_values, q_target)
         loss = target_network.sequence_mean(unroll, 0.5 * tf.square(errors), is_transition)
+        mean = diagnostics.masked_mean
+        weight_mean = mean(unroll.importance_weight, tf.ones_like(unroll.is_online))
         metrics = {
             "loss/total": loss,
-            "q_learning/q_value": diagnostics.masked_mean(
-                tf.reduce_max(q_values[:-1], axis=-1), is_transition
-            ),
-            "q_learning/absolute_error": diagnostics.masked_mean(tf.abs(errors), is_transition),
-            "replay/importance_weight": diagnostics.masked_mean(
-                unroll.importance_weight, tf.ones_like(unroll.is_online)
-            ),
+            "q_learning/q_value": mean(tf.reduce_max(q_values[:-1], axis=-1), is_transition),
+            "q_learning/absolute_error": mean(tf.abs(errors), is_transition),
+            "replay/importance_weight": weight_mean,
             **self._staleness_metrics(unroll, learned, q_values),
         }
         priorities = n_step.sequence_priorities(errors, is_transition, self._config.priority_eta)

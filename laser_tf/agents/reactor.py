@@ -114,13 +114,13 @@ class Reactor(base.PolicyAgent, target_network.TargetNetworkAgent):
         q_taken = tf.gather(q_values, transitions.actions, axis=-1, batch_dims=2)
         errors = tf.abs(critic_output.returns - q_taken)
         kl = self._distribution.kl_divergence(log_pi, inputs.log_mu)
+        mean = diagnostics.masked_mean
+        weight_mean = mean(unroll.importance_weight, tf.ones_like(unroll.is_online))
         return {
-            "retrace/value": diagnostics.masked_mean(values, is_transition),
-            "retrace/absolute_error": diagnostics.masked_mean(errors, is_transition),
-            "retrace/trace": diagnostics.masked_mean(transitions.traces, is_transition),
-            "replay/importance_weight": diagnostics.masked_mean(
-                unroll.importance_weight, tf.ones_like(unroll.is_online)
-            ),
+            "retrace/value": mean(values, is_transition),
+            "retrace/absolute_error": mean(errors, is_transition),
+            "retrace/trace": mean(transitions.traces, is_transition),
+            "replay/importance_weight": weight_mean,
             **critic_output.metrics,
             **self._policy_metrics(log_pi, kl, is_transition, unroll),
         }

@@ -41,13 +41,10 @@ class Critic(abc.ABC):
     def evaluate(
         self, outputs: tf.Tensor, target_outputs: tf.Tensor, transitions: Transitions
     ) -> CriticOutput:
-        """Computes losses of the online network with respect to Retrace of the target network.
+        """Computes losses with respect to Retrace of the target network.
 
-        Args:
-          outputs: Outputs of the online network at x_0 .. x_{T-1}, float32 [T, B, A, N].
-          target_outputs: Outputs of the target network at x_0 .. x_T, float32 [T + 1, B, A, N];
-            step 0 is ignored.
-          transitions: Transitions of the unroll.
+        `outputs` of the online network are at x_0 .. x_{T-1}, float32 [T, B, A, N].
+        `target_outputs` are at x_0 .. x_T, float32 [T + 1, B, A, N]; step 0 is ignored.
         """
 
 
@@ -93,10 +90,7 @@ class CategoricalCritic(Critic):
     def evaluate(
         self, outputs: tf.Tensor, target_outputs: tf.Tensor, transitions: Transitions
     ) -> CriticOutput:
-        """Computes cross-entropy losses and total-variation errors.
-
-        The return R_t is the mean of the target distribution.
-        """
+        """Computes cross-entropy losses and total variations; R_t is the mean of the target."""
         masses = tf.nn.softmax(target_outputs)
         targets = distributional_retrace.distributional_retrace(
             transitions.rewards,

@@ -1,7 +1,7 @@
 """Registry of all agents by name. Importing this module loads neither agents nor TensorFlow.
 
 A new agent needs an entry here, a module with its `AgentConfig` and a module with its `base.Agent`.
-An agent outside this package is named by its path "module:Class", see docs/extending.md.
+No other module names it. A user's agent is a class `module:Class`, see docs/extending.md.
 """
 
 import importlib
@@ -37,7 +37,7 @@ def config_class(name: str) -> "type[agent_config.AgentConfig]":
 
 
 def make(config: "agent_config.AgentConfig", context: "base.AgentContext") -> "base.Agent":
-    """Creates an agent; raises ValueError if the configuration does not fit the environment."""
+    """Creates an agent; raises ConfigError if the configuration does not fit the environment."""
     if user_code.is_path(config.name):
         agent_class: Any = _load_custom(config.name)
         # The signature of a class of `tf.Module` would be that of its metaclass.

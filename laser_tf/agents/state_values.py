@@ -72,8 +72,8 @@ class PopArtStateValues(tf.Module):
     ) -> ValueTargets:
         """Updates the moments, then returns predictions and targets at unit scale.
 
-        The update changes the weights of the layer and preserves its unnormalised outputs. The
-        returned predictions are therefore computed from `features` again, with the new weights.
+        The update changes the layer and preserves its unnormalised outputs, so predictions are
+        computed again.
         """
         old = self._statistics()
         new = popart.update(old, targets, mask, tasks, self._step)

@@ -44,8 +44,7 @@ class TargetNetworkAgent(base.Agent):
     def after_update(self) -> None:
         """Copies the weights to the target network every `target_period` updates.
 
-        The moments that normalise observations are copied after every update, because both networks
-        must read the same inputs.
+        Moments of observations are copied each time: both networks must read the same inputs.
         """
         for target, online in zip(self._target.moments, self._online.moments, strict=True):
             target.assign(online)

@@ -23,9 +23,8 @@ def load_config(name: str, overrides: Mapping[str, Any] | None = None) -> run_co
         laser_tf.load_config("laser:gymnasium", {"environment.task": "Acrobot-v1"})
 
     Args:
-      name: Name of a configuration, e.g. "laser:gymnasium", or path of a file that defines
-        `get_config`.
-      overrides: Values by key, "section.key", e.g. {"run.env_frames": 100_000}.
+      name: Name of a configuration, or path of a file that defines `get_config`.
+      overrides: Values by key, "section.key".
 
     Raises:
       UserError: If the file is missing, cannot be run or defines no configuration.
@@ -59,16 +58,13 @@ def override(
 
 
 def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
-    """Returns the configuration of a name or a file.
+    """Returns the configuration of a name or a file; for the errors see `load_config`.
 
     Args:
       given: Path or name of a file, e.g. "configs/laser.py:catch" or "laser:catch". The project's
         own files are found from any directory. The part after the colon is the argument of the
         file's `get_config`.
       argument: Name of the argument or flag, for messages.
-
-    Raises:
-      UserError: If the file is missing, cannot be run or defines no configuration.
     """
     name, separator, variant = given.partition(":")
     own = _ROOT / _PACKAGE

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,35 +25,20 @@ _NATIVE_LOG = "native.log"
 
 
 class Plan(NamedTuple):
-    """A run that has been checked.
-
-    Attributes:
-      config: Configuration.
-      workdir: Run directory.
-      spec: Spec of the environment.
-      initial: Weights of another run, if the run starts from them.
-      strategy: Distribution strategy of several devices.
-      open_workdir: Creates or checks the run directory and locks it; returns whether it is resumed.
-    """
+    """A run that has been checked."""
 
     config: run_config.RunConfig
     workdir: pathlib.Path
     spec: types.EnvironmentSpec
-    initial: "initial_weights.InitialWeights | None"
-    strategy: "tf.distribute.Strategy | None"
-    open_workdir: Callable[[], bool]
+    initial: "initial_weights.InitialWeights | None"  # weights of another run to start from
+    strategy: "tf.distribute.Strategy | None"  # of several devices
+    open_workdir: Callable[[], bool]  # opens and locks the directory; returns whether it is resumed
 
 
 def with_overrides(
     config: run_config.RunConfig, workdir: pathlib.Path, changes: Mapping[str, Any]
 ) -> run_config.RunConfig:
-    """Returns the configuration of an existing run with earlier overrides and other changes.
-
-    Args:
-      config: Configuration that was given for the run.
-      workdir: Run directory.
-      changes: Values by key `section.key`, which replace those of earlier overrides.
-    """
+    """Returns the configuration of an existing run with earlier overrides and then `changes`."""
     values = dataclasses.asdict(config)
     earlier = run_directory.read_overrides(workdir, values)
     for key, value in earlier.items():
@@ -86,7 +72,8 @@ def check(
 
         strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
     initial = _initial_weights(config, workdir, spec, init_from, trust_config)
-    custom = run_config.user_code_of(dataclasses.asdict(config))
+    values = dataclasses.asdict(config)
+    custom = run_config.user_code_of(values)
     if (custom or not config.cluster.actors) and not (initial or is_resumed):
         # Otherwise the agent has been built before, or another process builds it. Code of users is
         # checked here, where its errors reach the user and nothing is written.
@@ -94,21 +81,20 @@ def check(
 
         assembly.build_agent(config, spec, "float32", seed=0)
 
-    def open_workdir() -> bool:
-        return run_directory.open_workdir(
-            workdir,
-            dataclasses.asdict(config),
-            {
-                "versions": versions.recorded(),
-                **({run_directory.COMMAND: command} if command else {}),
-                **(initial.record() if initial else {}),
-            },
-            defaults=run_config.defaults(dataclasses.asdict(config)),
-            patience_seconds=lock.command_timeout(),
-            extend=extend,
-            overridden=overridden,
-        )
-
+    open_workdir = functools.partial(
+        run_directory.open_workdir,
+        workdir,
+        values,
+        {
+            "versions": versions.recorded(),
+            **({run_directory.COMMAND: command} if command else {}),
+            **(initial.record() if initial else {}),
+        },
+        defaults=run_config.defaults(values),
+        patience_seconds=lock.command_timeout(),
+        extend=extend,
+        overridden=overridden,
+    )
     return Plan(config, workdir, spec, initial, strategy, open_workdir)
 
 
@@ -164,15 +150,7 @@ def train(
     should_stop: Callable[[], bool],
     stream: TextIO | None = None,
 ) -> None:
-    """Trains a run with its actor and its periodic evaluations, unless it is finished.
-
-    Args:
-      run: Run.
-      config: Configuration of the run.
-      workdir: Run directory.
-      should_stop: See `training.Training.run`.
-      stream: Stream that the progress is shown on; None for standard output.
-    """
+    """Trains a run, unless it is finished; shows its progress, by default on standard output."""
     from laser_tf.evaluation import evaluator_process
 
     logging.info("%s %s", "Resuming" if run.resumed else "Starting a run in", workdir)

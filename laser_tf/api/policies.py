@@ -35,7 +35,7 @@ def load_policy(
     Raises:
       UserError: If the directory holds neither, or a damaged policy.
       WorkdirError: If the run has no usable checkpoint.
-      UntrustedError: If the run has a custom environment and `trust_config` is False.
+      UntrustedError: If the run needs `trust_config`.
       ValueError: For an unknown task.
     """
     folder = pathlib.Path(path)
@@ -78,7 +78,7 @@ def export_policy(
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
-      UntrustedError: If the run has a custom environment and `trust_config` is False.
+      UntrustedError: If the run needs `trust_config`.
     """
     from laser_tf.export import exporter
 

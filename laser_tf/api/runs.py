@@ -22,44 +22,27 @@ _is_training = threading.Lock()
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Returns of the episodes of an evaluation.
+    """Raw returns of the episodes of an evaluation."""
 
-    Attributes:
-      mean_return: Mean raw return; of several tasks, the mean of their means.
-      standard_deviation: Standard deviation of the returns of single episodes.
-      median_return: Median of the returns.
-      min_return: Smallest return.
-      max_return: Largest return.
-      episodes: Number of episodes of all tasks together.
-      env_frames: Env frames behind the evaluated weights.
-      summary: Content of `evaluation.json`, with protocol and single returns of each task.
-    """
-
-    mean_return: float
-    standard_deviation: float
+    mean_return: float  # of several tasks, the mean of their means
+    standard_deviation: float  # of single episodes
     median_return: float
     min_return: float
     max_return: float
-    episodes: int
-    env_frames: int
+    episodes: int  # number of episodes of all tasks together
+    env_frames: int  # env frames behind the evaluated weights
+    # Content of `evaluation.json`, with protocol and single returns of each task.
     summary: Mapping[str, Any] = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Result of `train`.
-
-    Attributes:
-      workdir: Run directory.
-      env_frames: Env frames learned from so far: agent steps times action repeat.
-      finished: Whether the budget `run.env_frames` is spent; False if a callback stopped the run.
-      evaluation: Evaluation at the end; None if `run.evaluation_episodes` is 0.
-    """
+    """Result of `train`."""
 
     workdir: pathlib.Path
-    env_frames: int
-    finished: bool
-    evaluation: Evaluation | None
+    env_frames: int  # env frames learned from so far: agent steps times action repeat
+    finished: bool  # whether the budget `run.env_frames` is spent: False if a callback stopped it
+    evaluation: Evaluation | None  # at the end; None if `run.evaluation_episodes` is 0
 
 
 @log_messages.keeping_root_logger()
@@ -86,10 +69,10 @@ def train(
         follows a schedule.
       init_from: Run directory whose newest weights are the initial weights of a new run.
       trust_config: Whether the `config.json` of `init_from` may name code to execute.
-      environment: Function that returns an environment of gymnasium, dm_env or TF-Agents, for the
-        suites of these names, or a vector environment, if it has a parameter `num_envs`. It may be
-        a lambda or a function of a notebook. It gets the keyword arguments
-        `environment.arguments`, and `seed` if it has such a parameter. Pass it again to resume.
+      environment: Function, also a lambda, that returns an environment of gymnasium, dm_env or
+        TF-Agents, for the suites of these names. With a parameter `num_envs` it returns a vector
+        environment. It gets the keyword arguments `environment.arguments`, and `seed` if it has
+        such a parameter. Pass it again to resume.
       callbacks: Callbacks, which are called in this order; see docs/callbacks.md.
       progress: Whether to show the progress of training and evaluation.
 
@@ -191,7 +174,7 @@ def evaluate(
 
     Raises:
       WorkdirError: If the directory holds no run or no checkpoint, or cannot be written.
-      UntrustedError: If the run has a custom environment and `trust_config` is False.
+      UntrustedError: If the run needs `trust_config`.
       ConfigError: For an argument out of range or an invalid change of the environment.
     """
     if episodes < 1:

@@ -16,12 +16,7 @@ class KeepBest(callbacks.Callback):
     """
 
     def on_start(self, run: callbacks.Run) -> None:
-        """See `Callback`.
-
-        Raises:
-          ConfigError: If the run has no periodic evaluations.
-          WorkdirError: If earlier best weights cannot be read.
-        """
+        """See `Callback`; raises ConfigError if the run has no periodic evaluations."""
         if not run.config.run.evaluate_every_env_frames:
             raise errors.ConfigError(
                 "config.run.evaluate_every_env_frames must be above 0 for KeepBest, got 0. Use "

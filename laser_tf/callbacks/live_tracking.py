@@ -22,14 +22,7 @@ class _Tracking(callbacks.Callback):
     _name: ClassVar[str]  # of the service
 
     def __init__(self, project: str = "laser_tf"):
-        """Imports the package of the service.
-
-        Args:
-          project: W&B's project or MLflow's experiment.
-
-        Raises:
-          MissingPackageError: If the package is missing.
-        """
+        """Imports the package of the service; raises MissingPackageError if it is missing."""
         self._service = experiment_services.Service(self._name, type(self).__name__)
         self._project = project
         self._notice = log_messages.FailureNotice(f"{self._name} receives rows again.")

@@ -11,10 +11,9 @@ _MIN_EPISODES = 100
 
 
 class StopAtReturn(callbacks.Callback):
-    """Stops a run at a mean return.
+    """Stops a run at a mean return of an evaluation or, without periodic evaluations, of training.
 
-    With periodic evaluations it is the mean return of an evaluation, otherwise that of the last 100
-    training episodes, of which this process must have run as many.
+    The mean return of training covers the last 100 episodes, all run by this process.
     """
 
     def __init__(self, mean_return: float):
@@ -41,10 +40,7 @@ class StopAtReturn(callbacks.Callback):
 
 
 class StopAfter(callbacks.Callback):
-    """Stops a run after a time, counted from the start of the process; a resumed run starts at 0.
-
-    The saves and the evaluation at the end come on top.
-    """
+    """Stops training some time after its start in this process; a resumed run starts at 0."""
 
     def __init__(self, hours: float = 0.0, seconds: float = 0.0):
         """Creates the callback; raises ConfigError unless the sum is positive."""
@@ -61,12 +57,9 @@ class StopAfter(callbacks.Callback):
 
     def on_update(self, run: callbacks.Run, metrics: Mapping[str, float]) -> None:
         """See `Callback`."""
-        self._stop_in_time(run)
+        if time.monotonic() >= self._deadline:
+            run.stop()
 
     def on_episode(self, run: callbacks.Run, episode: episode_log.Row) -> None:
         """See `Callback`; before the first update there are episodes only."""
-        self._stop_in_time(run)
-
-    def _stop_in_time(self, run: callbacks.Run) -> None:
-        if time.monotonic() >= self._deadline:
-            run.stop()
+        self.on_update(run, {})

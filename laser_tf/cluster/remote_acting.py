@@ -126,7 +126,7 @@ class Publisher:
         if time.monotonic() < self._next_copy:
             return self._newest
         self._next_copy = time.monotonic() + self._period_seconds
-        # Variables may differ by one update, which is harmless; see `named_variables.WeightCopier`.
+        # Variables may differ by an update, which is harmless; see `named_variables.weight_copier`.
         updates, agent_steps, values = self._read()
         # While the learner waits for experience, its weights do not change.
         if self._newest and int(updates) == self._newest.learner_updates:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base, episode_statistics
+from laser_tf.environments import base
 from laser_tf.replay import client, connection, stored_unroll, writers
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, run_config
@@ -29,7 +29,7 @@ class Acting(Protocol):
 
     @property
     def env_calls(self) -> int:
-        """Number of calls of reset and step, each of which returns N time steps."""
+        """Number of calls of reset and step."""
 
     @property
     def activity(self) -> str:
@@ -47,7 +47,7 @@ class Seeds(NamedTuple):
 
 
 def draw_seeds(*entropy: int) -> Seeds:
-    """Returns seeds that differ for any other entropy, numbers from 0."""
+    """Returns seeds from numbers, each at least 0; they differ for any other numbers."""
     drawn = np.random.SeedSequence(entropy).generate_state(2)
     return Seeds(*(int(seed) >> 2 for seed in drawn))
 
@@ -61,13 +61,10 @@ def make_actor(
     *,
     member_index: int,
     refresh: Callable[[], int],
-    on_episode: Callable[[episode_statistics.Episode], None],
+    on_episode: actor.OnEpisode,
     needs_experience: Callable[[int], bool] | None = None,
 ) -> actor.Actor:
-    """Creates an actor, which does not act before `Actor.start` or `Actor.run`.
-
-    With `needs_experience`, see `Turns`, the actor takes turns with the learner.
-    """
+    """Creates an actor; with `needs_experience`, see `Turns`, it takes turns with the learner."""
     context = schemes_base.ActorContext(
         replay, signature, agent, environment.task_ids, member_index, config.max_unrolls_per_episode
     )
@@ -88,18 +85,12 @@ def make_actor(
 class Turns(writers.Writer):
     """Blocks an actor while the learner can learn from what the actor has written.
 
-    As the actor's last writer, it makes actor and learner take turns: the actor acts with the
-    weights of a fixed update, so that a run repeats itself.
+    As the actor's last writer, it makes actor and learner take turns. The actor acts with the
+    weights of a fixed update, so that a run repeats itself. The learner waits for experience if
+    `needs_experience` returns True for the number of agent steps that the actor has written.
     """
 
     def __init__(self, agent_steps_per_turn: int, needs_experience: Callable[[int], bool]):
-        """Creates the turns.
-
-        Args:
-          agent_steps_per_turn: Agent steps that the actor has written at each `wait`.
-          needs_experience: Returns whether the learner waits for experience, given the number of
-            agent steps that the actor has written.
-        """
         self._agent_steps_per_turn = agent_steps_per_turn
         self._needs_experience = needs_experience
         self._agent_steps = 0
@@ -129,16 +120,8 @@ class StallDetector:
         """Resets the stall timer. Call when experience has arrived."""
         self._env_calls = -1
 
-    def wrap(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
-        """Returns a function that looks for a stall before it calls `should_stop`."""
-
-        def check_and_should_stop() -> bool:
-            self._check()
-            return should_stop()
-
-        return check_and_should_stop
-
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Logs a new stall. Call repeatedly while no experience arrives."""
         now, env_calls = time.monotonic(), self._acting.env_calls
         if env_calls != self._env_calls:
             self._env_calls, self._since, self._is_logged = env_calls, now, False

@@ -17,6 +17,8 @@ from laser_tf.environments import base, episode_statistics, faults
 from laser_tf.replay import client, frame_stacking
 from laser_tf.replay import writers as replay_writers
 
+OnEpisode = Callable[[episode_statistics.Episode], None]  # a consumer of finished episodes
+
 _STOP_TIMEOUT_SECONDS = 30
 _ACTIVITIES = {
     "start": "has not started",
@@ -37,19 +39,16 @@ class ActingPolicy:
         self._stacker = frame_stacking.FrameStacker(
             environment.num_envs, environment.observation_spec(), frame_stack
         )
-        self._state = tf.nest.map_structure(
+        # Before the next step, [N, ...].
+        self.core_state: Any = tf.nest.map_structure(
             lambda tensor: tensor.numpy(), agent.initial_state(environment.num_envs)
         )
-
-    @property
-    def core_state(self) -> Any:
-        """The core state before the next step, [N, ...]."""
-        return self._state
 
     def __call__(self, env_output: types.EnvOutput) -> types.AgentOutput:
         """Returns the agent's output for the next step of all environments, arrays [N, ...]."""
         stacked = self._stacker.push(env_output.observation, env_output.is_first)
-        output, self._state = self._act(env_output._replace(observation=stacked), self._state)
+        env_output = env_output._replace(observation=stacked)
+        output, self.core_state = self._act(env_output, self.core_state)
         return output
 
 
@@ -67,19 +66,12 @@ class Actor:
         max_steps_per_episode: int,
         unroll_length: int,
         refresh: Callable[[], int],
-        on_episode: Callable[[episode_statistics.Episode], None],
+        on_episode: OnEpisode,
     ):
-        """Creates the actor of a batch of environments.
+        """Creates the actor of a batch of N environments, which `run` closes.
 
-        Args:
-          environment: Batch of N environments; `run` closes it.
-          policy: Policy of these environments.
-          writers: Writers that receive each step.
-          max_steps_per_episode: Max agent steps of an episode; 0 if unknown.
-          unroll_length: Steps of an unroll of the writers, T.
-          refresh: Copies the learner's newest weights and returns their number of updates. Called
-            before the first step and after each unroll.
-          on_episode: Called with each finished episode.
+        `max_steps_per_episode` is 0 if unknown. `refresh` copies the learner's newest weights at
+        the start and after each unroll, and returns their number of updates.
         """
         self._environment = environment
         self._policy = policy
@@ -93,7 +85,7 @@ class Actor:
         self._on_episode = on_episode
         self.seconds: dict[str, float] = collections.defaultdict(float)  # Spent in each phase.
         self.agent_steps = 0  # Number of agent steps in complete unrolls.
-        self.env_calls = 0  # Calls of reset and step, each of which returns N time steps.
+        self.env_calls = 0  # Number of calls of reset and step.
         self.phase = "start"
         self._stop = threading.Event()
         self._error: Exception | None = None
@@ -102,10 +94,8 @@ class Actor:
     def run(self, stop: threading.Event) -> None:
         """Acts until `stop` is set, then closes the environment and the writers.
 
-        Blocks while the learner's queue is full. After an error, only the environment is closed.
-
-        Raises:
-          EnvironmentFailedError: If the environments cannot continue.
+        Blocks while the learner's queue is full. Raises EnvironmentFailedError if the environments
+        cannot continue. After an error, only the environment is closed.
         """
         environment = self._environment
         with contextlib.closing(environment):
@@ -127,10 +117,7 @@ class Actor:
                 writer.close()
 
     def start(self, replay_client: client.ReplayClient) -> None:
-        """Acts in a thread until `stop` is called.
-
-        The learner in this process reads `replay_client`.
-        """
+        """Acts in a thread until `stop` is called."""
         self.replay_client = replay_client
         self._thread.start()
 

@@ -7,12 +7,7 @@ import tensorflow as tf
 from laser_tf import errors, observations, types, user_code
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
-from laser_tf.replay import (
-    batch_sources,
-    client,
-    stored_unroll,
-    unroll_check,
-)
+from laser_tf.replay import batch_sources, client, stored_unroll, unroll_check
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import learner as learner_module
 from laser_tf.training import run_config, strategies
@@ -20,7 +15,7 @@ from laser_tf.training import run_config, strategies
 
 def build_agent(
     config: run_config.RunConfig,
-    spec: types.EnvironmentSpec,
+    spec: types.EnvironmentSpec,  # images are single frames
     dtype: str,
     seed: int,
     *,
@@ -28,11 +23,7 @@ def build_agent(
     actor: int = 0,
     actors: int = 1,
 ) -> agents_base.Agent:
-    """Creates an agent whose variables exist; `spec` has images as single frames.
-
-    Raises:
-      UserError: If the network does not fit into memory.
-    """
+    """Creates an agent with its variables; raises UserError if they do not fit into memory."""
     context = agents_base.AgentContext(
         spec=_seen_by_agent(spec, config.replay.frame_stack),
         frame_stack=config.replay.frame_stack,
@@ -46,7 +37,9 @@ def build_agent(
     try:
         agent = registry.make(config.agent, context)
         if user_code.is_path(config.agent.name):
-            _create_variables(agent, context.spec, config.replay)
+            replay, steps = config.replay, config.replay.steps_per_entry
+            parts = steps // replay.unroll_length if replay.uses_sequences else 0
+            agent.create_variables(context.spec, steps, parts)
         return agent
     except tf.errors.ResourceExhaustedError as error:
         shape = re.search(r"shape\[[\d,]*\]", str(error))
@@ -56,22 +49,6 @@ def build_agent(
             f"{observations.describe(spec)} make it too large{tensor}. Show smaller observations, "
             "or use a smaller network."
         ) from None
-
-
-def _create_variables(
-    agent: agents_base.Agent, spec: types.EnvironmentSpec, replay: schemes_base.ReplayScheme
-) -> None:
-    """Creates the variables of an agent outside this package, see `Agent.create_variables`."""
-    steps = replay.steps_per_entry
-    agent.create_variables(
-        spec, steps, steps // replay.unroll_length if replay.uses_sequences else 0
-    )
-    if not agent.trainable_variables:
-        raise errors.ConfigError(
-            "agent.name must be an agent with trainable variables, got "
-            f"{type(agent).__module__}:{type(agent).__name__}. Store tf.Module or Keras layers as "
-            "attributes."
-        )
 
 
 def _seen_by_agent(spec: types.EnvironmentSpec, frame_stack: int) -> types.EnvironmentSpec:
@@ -105,15 +82,12 @@ def unroll_signature(
 ) -> stored_unroll.StoredUnroll:
     """Returns the `tf.TensorSpec`s of the unrolls that the run's actors write."""
     frame_stack = config.replay.frame_stack
-    step = tf.nest.map_structure(
-        tf.TensorSpec.from_tensor,
-        tf.nest.map_structure(
-            tf.constant, observations.padding_steps(_seen_by_agent(spec, frame_stack), (1,))
-        ),
+    blank = observations.padding_steps(_seen_by_agent(spec, frame_stack), (1,))
+    inputs = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), (blank, agent.initial_state(1))
     )
-    state = tf.nest.map_structure(tf.TensorSpec.from_tensor, agent.initial_state(1))
     # The trace yields all outputs of the agent, without a list of them.
-    traced = tf.function(agent.act, autograph=False).get_concrete_function(step, state)
+    traced = tf.function(agent.act, autograph=False).get_concrete_function(*inputs)
     agent_output, core_state = tf.nest.map_structure(
         lambda leaf: tf.TensorSpec(leaf.shape[1:], leaf.dtype), traced.structured_outputs
     )
@@ -134,7 +108,7 @@ def make_batches(
     learner: learner_module.Learner,
     spec: types.EnvironmentSpec,
 ) -> batch_sources.BatchSource:
-    """Starts fetching the batches of one of a run's learners, which have equal weights."""
+    """Starts fetching the batches of one of a run's learners."""
     # Equal for all learners; a resumed run continues with other random numbers.
     seed = config.run.seed, int(learner.counters.agent_steps.numpy())
     check = unroll_check.UnrollCheck(spec)

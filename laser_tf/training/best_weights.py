@@ -1,7 +1,6 @@
-"""The weights of a run with the best periodic evaluation, in `checkpoints/best`.
+"""The weights of a run with the best periodic evaluation: a file of arrays in `checkpoints/best`.
 
-One file of NumPy arrays: acting and exports need neither the optimiser nor the other variables of a
-checkpoint of the learner.
+Acting and exports need no other variables of a checkpoint.
 """
 
 import io
@@ -44,11 +43,7 @@ def write(workdir: pathlib.Path, best: BestWeights) -> None:
 
 
 def read(workdir: pathlib.Path) -> BestWeights | None:
-    """Returns the best weights of a run; None if it has none.
-
-    Raises:
-      WorkdirError: If the file cannot be read.
-    """
+    """Returns the best weights of a run, if any; raises WorkdirError if they cannot be read."""
     path = workdir / _FILE
     if not path.exists():
         return None
@@ -64,11 +59,7 @@ def read(workdir: pathlib.Path) -> BestWeights | None:
 
 
 def assign(workdir: pathlib.Path, action_repeat: int, restored: "learner.Learner") -> None:
-    """Assigns the best weights of a run, and the counts behind them, to its learner.
-
-    Raises:
-      WorkdirError: If the run has no best weights, or they do not fit.
-    """
+    """Assigns a run's best weights and their counts; raises WorkdirError if none fit."""
     best = read(workdir)
     if best is None:
         raise run_directory.WorkdirError(

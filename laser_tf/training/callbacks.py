@@ -30,13 +30,7 @@ class Evaluation(NamedTuple):
 
 
 class Run:
-    """The run that calls a callback.
-
-    Attributes:
-      config: Configuration of the run.
-      workdir: Run directory.
-      stop_requested: True once a callback has called `stop`.
-    """
+    """The run that calls a callback, with its `config` and its run directory, `workdir`."""
 
     def __init__(
         self,
@@ -46,18 +40,13 @@ class Run:
         mean_return: Callable[[], float],
         wall_seconds: float,
     ):
-        """Creates the view of a run.
+        """Creates the view of a run that has trained for `wall_seconds` before `start_clock`.
 
-        Args:
-          config: Configuration of the run.
-          workdir: Run directory.
-          counts: Returns env frames and learner updates.
-          mean_return: Returns `mean_return`.
-          wall_seconds: Seconds of training before `start_clock`.
+        `counts` returns env frames and learner updates.
         """
         self.config = config
         self.workdir = workdir
-        self.stop_requested = False
+        self.stop_requested = False  # True once a callback has called `stop`.
         self._counts = counts
         self._mean_return = mean_return
         self._earlier_seconds = wall_seconds
@@ -75,10 +64,7 @@ class Run:
 
     @property
     def mean_return(self) -> float:
-        """Mean raw return of each task's last 100 training episodes, averaged over tasks.
-
-        NaN before the first episode.
-        """
+        """Mean over tasks of the mean raw return of a task's last 100 training episodes, or NaN."""
         return self._mean_return()
 
     @property
@@ -91,10 +77,7 @@ class Run:
         self._start = time.monotonic()
 
     def stop(self) -> None:
-        """Stops the run after the current update, as if its budget were spent.
-
-        The run saves and evaluates itself. The same command resumes it.
-        """
+        """Stops, saves and evaluates the run after this update; the same command resumes it."""
         self.stop_requested = True
 
 
@@ -102,7 +85,7 @@ class Callback:
     """Base class of callbacks; each method may be overridden and does nothing by default.
 
     The learner's thread calls all methods, so that they need no locks, and training waits for them.
-    An exception ends the run with its traceback. The run is saved before.
+    An exception ends the run with its traceback after the run is saved.
     """
 
     def on_start(self, run: Run) -> None:
@@ -142,25 +125,20 @@ class Callbacks:
 
         An error of the block is raised in any case; errors of `on_end` after it are logged.
         """
-        started: list[Callback] = []
+        ending = contextlib.ExitStack()  # Calls each `on_end`, even if one raises.
         try:
             for callback in self._callbacks:
                 self._call(callback, "on_start")
-                started.append(callback)
+                ending.callback(self._call, callback, "on_end")
             self._run.start_clock()
             yield
         except BaseException:
             try:
-                self._end(started)
+                ending.close()
             except Exception:
                 logging.exception("A callback failed at the end of the run")
             raise
-        self._end(started)
-
-    def _end(self, started: Sequence[Callback]) -> None:
-        with contextlib.ExitStack() as stack:  # Calls each of them, even if one raises.
-            for callback in reversed(started):
-                stack.callback(self._call, callback, "on_end")
+        ending.close()
 
     def call(self, hook: str, *arguments: Any) -> None:
         """Calls the method `hook` of each callback, with the run and further arguments."""

@@ -12,11 +12,7 @@ _ADDRESS = re.compile(r"auto|\[?[^\s\[\]/]+\]?:\d+")
 
 @dataclasses.dataclass(frozen=True)
 class ClusterConfig:
-    """Processes and machines of a run, which may change when the run is resumed.
-
-    Raises:
-      ConfigError: For an invalid value.
-    """
+    """Processes and machines of a run, which may change when the run is resumed."""
 
     actors: int = 0  # processes; that act for the learner; 0: one process does all, without Ray
     envs_per_actor: int = 0  # environments; of each actor; 0: environment.num_envs

@@ -1,7 +1,8 @@
 """Choices of agent, suite and replay scheme, which decide the other keys of their sections."""
 
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from laser_tf import config_values, errors
@@ -21,16 +22,19 @@ _OF_TASKS = ("environment.action_repeat", "environment.reward_scales", _FRAME_ST
 
 
 def chosen_class(section: str, name: Any) -> Any:
-    """Returns the dataclass of an agent, a suite or a replay scheme.
-
-    Raises:
-      ConfigError: If the name is unknown.
-    """
+    """Returns the dataclass of an agent, suite or replay scheme; raises ConfigError if unknown."""
     _, known = CHOICES[section]
-    try:
+    with in_section(section):
         return known.config_class(name)
-    except errors.ConfigError as error:
-        raise errors.ConfigError(f"config.{section}: {error}") from None
+
+
+@contextlib.contextmanager
+def in_section(name: str) -> Iterator[None]:
+    """Names a section in the ConfigErrors of the `with` block."""
+    try:
+        yield
+    except errors.ConfigError as error:  # Any other ValueError is a bug, also of user code.
+        raise errors.ConfigError(f"config.{name}: {error}") from None
 
 
 def override(
@@ -40,10 +44,7 @@ def override(
 
     Another agent, suite or scheme drops the values of keys that it lacks or has with another type.
     Another suite also drops the action repeat and the reward scales, and stacks no frames. Dropped
-    values are logged in one line.
-
-    Raises:
-      ConfigError: If `changes` names an unknown agent, suite or scheme.
+    values are logged in one line. For the errors see `chosen_class`.
     """
     result = config_values.override(values, {})
     chosen, dropped = [], []

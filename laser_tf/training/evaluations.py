@@ -28,9 +28,8 @@ class Evaluator(Protocol):
 class Evaluations:
     """The evaluations of a run, for the learner's thread; none without an evaluator.
 
-    At most one runs at a time. If it takes longer than the period, the evaluations that become due
-    in the meantime are skipped: the next one uses the newest weights. A run that has spent its
-    budget waits up to `last_seconds` for the last one.
+    At most one runs at a time. Evaluations that become due in the meantime are skipped: the next
+    one uses the newest weights. A finished run waits up to `last_seconds` for the last one.
     """
 
     def __init__(
@@ -58,10 +57,9 @@ class Evaluations:
         self._has_chart = False
 
     def resume(self, env_frames: int | None) -> None:
-        """Drops the rows of the log beyond a checkpoint and schedules the next evaluation.
+        """Drops rows of the log, see `csv_log.CsvLog.resume`, and schedules the next evaluation.
 
-        An evaluation that ran when the run ended has no row and is due at once. For the arguments
-        and errors see `csv_log.CsvLog.resume`.
+        An evaluation that ran when the run ended has no row and is due at once.
         """
         if self._period or self.log.exists():
             rows = self.log.resume(env_frames)

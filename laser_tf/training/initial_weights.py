@@ -1,7 +1,7 @@
 """Weights of another run from which a new run starts (fine-tuning).
 
-They comprise the weights, target networks and the moments of PopArt and of normalised observations.
-Optimiser, counters, schedules, hyper-parameters and replay of the new run are its own.
+They include target networks and the moments of PopArt and of normalised observations, but neither
+optimiser, counters nor hyper-parameters.
 """
 
 import pathlib
@@ -41,11 +41,8 @@ def find(
 ) -> InitialWeights | None:
     """Returns the weights from which a run has to start; None if it has its own or random ones.
 
-    `wanted` is the directory of the other run, by default that in the run's `config.json`. Tasks
-    with code have to be in `named`, unless `trust_config` accepts all tasks of that run.
-
-    Raises:
-      WorkdirError: If the run started from another run. For other errors see `read`.
+    `wanted` is the directory of the other run, by default that in the run's `config.json`. Raises
+    WorkdirError if the run started from another run. For the rest see `read`.
     """
     if (workdir / run_directory.CONFIG_FILE).exists():
         origin = run_directory.read_origin(workdir)
@@ -67,7 +64,7 @@ def read(
 
     Raises:
       WorkdirError: If the directory holds no run or no usable checkpoint.
-      UntrustedError: If its `config.json` names tasks with code that are not in `named`.
+      UntrustedError: See `run_config.read_trusted`.
       ValueError, ImportError, EnvironmentFailedError: If its environment cannot be created.
     """
     config = run_config.read_trusted(source, trust_config, named)

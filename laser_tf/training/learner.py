@@ -46,18 +46,10 @@ class Learner(tf.Module):
         member_index: int = 0,
         strategy: tf.distribute.Strategy | None = None,
     ):
-        """Creates the learner.
+        """Creates the learner, in the same `strategies.variables(strategy)` block as the agent.
 
-        Create the agent and this learner in a `strategies.variables(strategy)` block.
-
-        Args:
-          agent: Agent whose variables exist.
-          config: Learner configuration.
-          total_agent_steps: Budget of the run; a linear schedule reduces the learning rate to
-            zero over it.
-          jit: Whether XLA compiles the update.
-          member_index: Index of the member in its sweep; 0 in a single run.
-          strategy: Distribution strategy; None for a single replica.
+        A linear schedule reduces the learning rate to zero over `total_agent_steps`. With `jit`,
+        XLA compiles the update. `member_index` identifies the member's experience in a sweep.
         """
         super().__init__()
         self.agent = agent
@@ -77,16 +69,11 @@ class Learner(tf.Module):
             self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
 
     def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
-        """Runs one update and increments the counters.
+        """Runs one update, increments the counters and returns metrics and priorities [B].
 
-        Each of several learners calls it with its share of the joint batch, and blocks until all
-        have called it.
-
-        Args:
-          batch: NumPy batch [B, ...]; all calls need the same shapes and dtypes.
-
-        Returns:
-          Metrics of the joint batch, and the priorities [B] of this batch.
+        The NumPy batch [B, ...] has the same shapes and dtypes in all calls. Each of several
+        learners calls this method with its share of the joint batch, blocks until all have called
+        it, and gets the metrics of the joint batch.
 
         Raises:
           NonFiniteLossError: After `non_finite_limit` skipped updates in a row.
@@ -114,9 +101,7 @@ class Learner(tf.Module):
         """Returns whether the argument is True in all learners; blocks until all call it.
 
         Call it before each update: if one learner stopped without the others, they would block.
-
-        Raises:
-          LearnersLostError: If another learner has ended.
+        For the error see `update`.
         """
         if self._strategy is None:
             return agrees
@@ -124,11 +109,7 @@ class Learner(tf.Module):
             return int(self._vote(np.array(agrees))) == self._strategy.num_replicas_in_sync
 
     def broadcast_from_chief(self) -> None:
-        """Copies all variables of the chief, e.g. of a restored checkpoint, to all learners.
-
-        Raises:
-          LearnersLostError: If another learner has ended.
-        """
+        """Copies all variables of the chief to all learners; for the error see `update`."""
         if self._strategy:
             with strategies.watch(self._strategy):
                 strategies.broadcast_from_chief(self._strategy, self.variables)
@@ -150,11 +131,7 @@ class Learner(tf.Module):
         }
 
     def set_hyperparameters(self, values: Mapping[str, float]) -> None:
-        """Changes some or all of `hyperparameters` for the following updates.
-
-        Raises:
-          ConfigError: For an unknown name or a value out of range. Nothing is changed.
-        """
+        """Changes some or all of `hyperparameters`, or raises ConfigError and changes nothing."""
         variables = self.hyperparameter_variables
         for name, value in values.items():
             if name not in variables:
@@ -219,7 +196,7 @@ def experience_age(
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
     Both count the updates between the weights that acted and the current ones. Entries of other
-    members have no age, nor have entries that are padding. A metric without any age is left out.
+    members and padding have no age. A metric without any age is left out.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)
@@ -238,19 +215,9 @@ def follow(
     batches: batch_sources.BatchSource,
     should_stop: Callable[[], bool],
 ) -> bool:
-    """Joins the chief's updates until the budget is spent or a learner has to stop.
+    """Joins the chief's updates until a learner has to stop; returns whether the budget is spent.
 
-    For the errors see `Learner.update`.
-
-    Args:
-      config: Configuration of the run.
-      follower: Learner of this process, which is not the chief.
-      replay: Replay whose priorities are updated.
-      batches: This learner's share of each batch.
-      should_stop: Polled while the learner waits for a batch.
-
-    Returns:
-      Whether the budget is spent.
+    The follower gets its share of each batch. For the errors see `Learner.update`.
     """
     agent_steps = int(follower.counters.agent_steps.numpy())
     while agent_steps < config.total_agent_steps:

@@ -28,8 +28,7 @@ class VariablesDifferError(run_directory.WorkdirError):
 class LearnerCheckpoints:
     """Checkpoints of a `tf.Module`, numbered by learner updates.
 
-    The names of the variables below its attribute `agent`, if it has one, are compared with those
-    in a checkpoint.
+    The variables of its attribute `agent`, if any, must have the names in the checkpoint.
     """
 
     def __init__(self, directory: pathlib.Path, module: tf.Module):
@@ -40,8 +39,7 @@ class LearnerCheckpoints:
     def save(self, number: int) -> pathlib.Path:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
 
-        Returns:
-          Common path of the checkpoint's files without their suffixes.
+        Returns the common path of the checkpoint's files without their suffixes.
 
         Raises:
           NonFiniteWeightsError: If a variable is not finite. Nothing is written.
@@ -93,9 +91,7 @@ class LearnerCheckpoints:
             logging.warning("Cannot delete an old checkpoint: %s. Delete it by hand", error)
 
     def restore(self) -> int | None:
-        """Restores the newest checkpoint that is readable and finite, and returns its number.
-
-        Returns None if there is no checkpoint.
+        """Restores the newest readable and finite checkpoint, if any, and returns its number.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -116,11 +112,7 @@ class LearnerCheckpoints:
         return [self._directory / f"checkpoint-{number}" for number in reversed(numbers)]
 
     def check_variables(self) -> None:
-        """Compares the agent's variables with those in the newest readable checkpoint, if any.
-
-        Raises:
-          VariablesDifferError: If a variable has another name, shape or dtype.
-        """
+        """Raises VariablesDifferError if the newest readable checkpoint has other variables."""
         checkpoint_rotation.load_first_usable(self._paths(), self._check_variables)
 
     def _check_variables(self, path: pathlib.Path) -> None:
@@ -210,13 +202,10 @@ def restore_agent(
     seed: int,
     best: bool = False,
 ) -> tuple[agents_base.Agent, learner.Counters]:
-    """Returns an agent for evaluation with a run's newest or best weights, and their counters.
-
-    For the errors see `restore_learner`. The spec has images as single frames.
-    """
+    """Returns an agent for evaluation and the counters of its weights; see `restore_learner`."""
     restored = restore_learner(workdir, config, spec, best=best)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     agent = assembly.build_agent(config, spec, dtype, seed, is_evaluating=True)
     counters = restored.counters
-    named_variables.WeightCopier(restored.agent, agent, counters.learner_updates).refresh()
+    named_variables.weight_copier(restored.agent, agent, counters.learner_updates)()
     return agent, counters

@@ -8,7 +8,7 @@ from laser_tf.training import learner as learner_module
 
 
 class Membership(Protocol):
-    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient`."""
+    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient` for its methods."""
 
     name: str
     index: int
@@ -17,11 +17,7 @@ class Membership(Protocol):
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
-        """Applies a missed decision.
-
-        Returns:
-          The env frames at which the member last became a copy of another member; -1: never.
-        """
+        """Applies a missed decision; returns the env frames of the last copy, or -1."""
 
     def start(self) -> None:
         """Starts to report progress."""

@@ -1,6 +1,6 @@
 """Variables of agents and learners: names, comparison, checks and copies within a process."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -15,9 +15,9 @@ def walk(
 ) -> Iterator[tuple[str, tf.Variable]]:
     """Yields each variable below an object once, except those of random generators.
 
-    A name is the path of attributes from `path`, as in checkpoints. TensorFlow's names would depend
-    on the number of variables that the process has created. Objects in `seen`, by their `id`, are
-    omitted, and all objects that are found are added to it.
+    A name is the path of attributes from `path`, as in checkpoints; TensorFlow's names depend on
+    the other variables of the process. Objects in `seen`, by their `id`, are omitted, and all
+    objects that are found are added to it.
     """
     if id(trackable) in seen or isinstance(trackable, tf.random.Generator):
         return
@@ -32,9 +32,8 @@ def walk(
 def saved(checkpoint: str, *attributes: str) -> dict[str, tf.TensorSpec]:
     """Returns the variables of a checkpoint below an object, as `walk` names them.
 
-    Args:
-      checkpoint: Common path of the checkpoint's files without their suffixes.
-      *attributes: Path of the object from the `tf.train.Checkpoint`. Names start with the last one.
+    `checkpoint` is the common path of the checkpoint's files without suffixes. The attributes are
+    the path of the object from the `tf.train.Checkpoint`, and names start with the last one.
 
     Raises:
       Exception: Almost any exception of TensorFlow, if the checkpoint is damaged.
@@ -98,26 +97,22 @@ def find_non_finite(named: Iterable[tuple[str, tf.Variable | np.ndarray]]) -> st
     return None
 
 
-class WeightCopier:
-    """Copies the weights of the learner's agent into an actor's agent."""
+def weight_copier(
+    source: base.Agent, target: base.Agent, learner_updates: tf.Variable
+) -> Callable[[], int]:
+    """Returns a function that copies weights between agents and returns their learner updates.
 
-    def __init__(self, source: base.Agent, target: base.Agent, learner_updates: tf.Variable):
-        """Pairs the variables of two agents of the same configuration."""
-        self._pairs = list(zip(source.acting_variables, target.acting_variables, strict=True))
-        self._learner_updates = learner_updates
-        self._copy = array_function.ArrayFunction(self._assign)
+    A learner may continue in the meantime, so two variables may differ by an update. That is
+    harmless, since each unroll stores the policy that sampled its actions.
+    """
+    pairs = list(zip(source.acting_variables, target.acting_variables, strict=True))
 
-    def refresh(self) -> int:
-        """Copies the weights and returns their number of learner updates.
-
-        The learner continues at the same time, so two variables may differ by an update. That is
-        harmless, since each unroll stores the policy that sampled its actions.
-        """
-        return int(self._copy())
-
-    def _assign(self) -> tf.Tensor:
-        updates = self._learner_updates.read_value()
+    def assign() -> tf.Tensor:
+        updates = learner_updates.read_value()
         with tf.control_dependencies([updates]):
-            for source, target in self._pairs:
-                target.assign(source)
+            for source_variable, target_variable in pairs:
+                target_variable.assign(source_variable)
         return updates
+
+    copy = array_function.ArrayFunction(assign)
+    return lambda: int(copy())

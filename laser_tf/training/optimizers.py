@@ -19,27 +19,20 @@ class RMSProp(tf.Module):
     some versions, adds epsilon outside. Both matter at epsilon 0.01 or 0.1.
     """
 
-    def __init__(
-        self,
-        variables: Sequence[tf.Variable],
-        *,
-        decay: float = 0.99,
-        momentum: float = 0.0,
-        epsilon: float = 0.01,
-    ):
+    def __init__(self, config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]):
         super().__init__()
         # A variable, since population-based training changes it during the run.
-        self.epsilon = tf.Variable(epsilon, trainable=False, dtype=tf.float32)
+        self.epsilon = tf.Variable(config.rmsprop_epsilon, trainable=False, dtype=tf.float32)
         # A function, since checkpoints would restore variables of an attribute by their position.
         # Names are compared instead, see `learner_checkpoints`.
         self._variables = lambda: variables
         self._mean_squares = [tf.Variable(tf.ones_like(v), trainable=False) for v in variables]
         self._momenta = [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
-        self._decay = decay
-        self._momentum = momentum
+        self._decay = config.rmsprop_decay
+        self._momentum = config.rmsprop_momentum
 
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
-        """Takes one step; `gradients` are in the order of the variables given at creation."""
+        """Takes one step; `gradients` are in the order of the variables."""
         for variable, gradient, mean_square, momentum in zip(
             self._variables(), gradients, self._mean_squares, self._momenta, strict=True
         ):
@@ -67,25 +60,21 @@ class Adam(tf.Module):
     smaller one in the first thousand steps: 32 times smaller in the first step.
     """
 
-    def __init__(
-        self,
-        variables: Sequence[tf.Variable],
-        *,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-3,
-    ):
+    def __init__(self, config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]):
         super().__init__()
         self._variables = lambda: variables  # see `RMSProp`
         # The learner compiles its whole update; Keras would compile each variable's separately.
         self._adam = tf.keras.optimizers.Adam(
-            beta_1=beta1, beta_2=beta2, epsilon=epsilon, jit_compile=False
+            beta_1=config.adam_beta1,
+            beta_2=config.adam_beta2,
+            epsilon=config.adam_epsilon,
+            jit_compile=False,
         )
         self._adam.build(variables)  # Checkpoints contain only variables that exist.
         self._slots = tuple(self._adam.variables)  # t, m and v: tf.Module does not find Keras's.
 
     def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
-        """Takes one step; `gradients` are in the order of the variables given at creation."""
+        """Takes one step; `gradients` are in the order of the variables."""
         self._adam.learning_rate.assign(learning_rate)
         pairs = zip(gradients, self._variables(), strict=True)
         if joint_batch.num_replicas() == 1:
@@ -99,13 +88,5 @@ class Adam(tf.Module):
 
 def make(config: learner_config.LearnerConfig, variables: Sequence[tf.Variable]) -> RMSProp | Adam:
     """Creates the optimiser of a configuration for these variables."""
-    if config.optimizer == learner_config.ADAM:
-        return Adam(
-            variables, beta1=config.adam_beta1, beta2=config.adam_beta2, epsilon=config.adam_epsilon
-        )
-    return RMSProp(
-        variables,
-        decay=config.rmsprop_decay,
-        momentum=config.rmsprop_momentum,
-        epsilon=config.rmsprop_epsilon,
-    )
+    optimizer = Adam if config.optimizer == learner_config.ADAM else RMSProp
+    return optimizer(config, variables)

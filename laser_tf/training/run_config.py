@@ -1,9 +1,8 @@
 """Configuration of a run: a validated dataclass for each section of a file in `configs/`."""
 
-import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from laser_tf import config_checks, config_values, errors, user_code
@@ -68,7 +67,7 @@ class RunConfig:
                 f"config.run: evaluate_every_env_frames must be 0 or at least {unroll_frames}, the "
                 f"frames of an unroll, got {period}."
             )
-        with _in_section("cluster"):
+        with config_choices.in_section("cluster"):
             if not self.cluster.actors:
                 self.cluster.check_one_process()
             batch_size = self.share_of_replay.batch_size
@@ -77,10 +76,10 @@ class RunConfig:
                 f"config.learner: num_devices must divide the {batch_size} unrolls of a learner's "
                 f"batch, got {self.learner.num_devices}."
             )
-        with _in_section("agent"):
+        with config_choices.in_section("agent"):
             self._check_scheme()
         if self.run.serial:
-            with _in_section("run"):
+            with config_choices.in_section("run"):
                 self._check_serial()
 
     def _check_scheme(self) -> None:
@@ -130,20 +129,8 @@ class RunConfig:
         return -(-steps // self.replay.unroll_length)
 
 
-@contextlib.contextmanager
-def _in_section(name: str) -> Iterator[None]:
-    try:
-        yield
-    except errors.ConfigError as error:  # Any other ValueError is a bug, also of user code.
-        raise errors.ConfigError(f"config.{name}: {error}") from None
-
-
 def parse(values: Mapping[str, Mapping[str, Any]]) -> RunConfig:
-    """Builds a `RunConfig` from nested mappings, section -> key -> value.
-
-    Raises:
-      ConfigError: For an unknown, a missing or an invalid key; the message names `section.key`.
-    """
+    """Builds a `RunConfig` from section -> key -> value, or raises ConfigError with the key."""
     classes = section_classes(values)
     _check_names("section", values, classes)
     return RunConfig(
@@ -163,14 +150,9 @@ def read_trusted(
 ) -> RunConfig:
     """Returns the configuration of an existing run.
 
-    Args:
-      workdir: Run directory.
-      trust_config: Whether its file may name code to execute.
-      named: Code that the user named in another way.
-
     Raises:
       WorkdirError: If the directory holds no run.
-      UntrustedError: If the file names other code and `trust_config` is False.
+      UntrustedError: If the file has code that the user has not named, and `trust_config` is False.
     """
     values, source = run_directory.read_config(workdir), workdir / run_directory.CONFIG_FILE
     if not trust_config:
@@ -196,10 +178,7 @@ def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, type]:
 
 
 def defaults(values: Mapping[str, Mapping[str, Any]], **others: type) -> dict[str, dict[str, Any]]:
-    """Returns the default of each key, for the agent, suite and scheme in the values.
-
-    Other arguments are the dataclasses of further sections. For the errors see `section_classes`.
-    """
+    """Returns the default of each key of `section_classes` and of dataclasses of other sections."""
     return {name: _defaults(known) for name, known in (section_classes(values) | others).items()}
 
 
@@ -231,7 +210,7 @@ def parse_section(
 ) -> Section:
     """Builds the dataclass of one section; see `parse`."""
     check_keys(name, section_class, values)
-    with _in_section(name):
+    with config_choices.in_section(name):
         return section_class(**values.get(name, {}))
 
 

@@ -18,9 +18,9 @@ T = TypeVar("T")
 class Saver:
     """Saves weights often and replay, which is larger, seldom.
 
-    Weights are saved first, so that replay does not use up their disk space. `before_weights`
-    writes logs that a resumed run cannot recreate. Replay is saved within the context
-    that `make_saving_context` returns.
+    Weights are saved first, so that replay does not use up their disk space, and after
+    `before_weights` has written logs that a resumed run cannot recreate. Replay is saved within the
+    context that `make_saving_context` returns.
     """
 
     def __init__(
@@ -57,10 +57,8 @@ class Saver:
         """Saves what is due; logs a failure once and tries again after the next period.
 
         Replay is saved only after weights: alone it would look like a run that lost its weights,
-        and experience of weights that are not finite is useless.
-
-        Returns:
-          The new checkpoint of weights, if any; see `LearnerCheckpoints.save`.
+        and experience of weights that are not finite is useless. Returns the new checkpoint of
+        weights, if any; see `LearnerCheckpoints.save`.
 
         Raises:
           LostError: If the run directory no longer belongs to this process.
@@ -90,10 +88,7 @@ class Saver:
         return result
 
     def save_all(self) -> pathlib.Path:
-        """Saves weights, then replay; a failure to save replay is only logged.
-
-        Returns:
-          The checkpoint of weights, see `LearnerCheckpoints.save`.
+        """Saves weights and returns their checkpoint; a failure to save replay is only logged.
 
         Raises:
           WorkdirError: If weights cannot be written. For other errors see `save_when_due`.

@@ -1,8 +1,8 @@
 """Synchronous updates by replicas on several devices or machines.
 
 Each replica has its own copy of all variables and computes the loss of its share of the joint
-batch. `ops.joint_batch` sums what depends on the joint batch. All replicas therefore take the same
-step and the copies stay equal. Replicas exchange nothing else.
+batch. Replicas exchange only the sums of `ops.joint_batch`, so that all take the same step and the
+copies stay equal.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ from laser_tf.host import interruption
 from laser_tf.ops import joint_batch
 from laser_tf.replay import stored_unroll
 from laser_tf.training import learner_config
+
+Update = Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]  # see `Learner`
 
 _JOB = "worker"
 # Errors of TensorFlow if another process has died, hangs or was restarted.
@@ -41,13 +43,9 @@ def make(
     """Creates the strategy of several replicas; returns None for one replica.
 
     Call it once in a process, before TensorFlow computes anything, because it defines the devices.
-    The devices are all cores of a TPU, GPUs if there are any, or logical CPUs (for tests).
-    With several processes it blocks until all have called it.
-
-    Args:
-      config: Configuration with the number of replicas of this machine.
-      addresses: "host:port" of each learning process, in the same order in all of them.
-      index: Index of this process in `addresses`; 0 is the chief.
+    The devices are all cores of a TPU, GPUs if there are any, or logical CPUs (for tests). With
+    several processes it blocks until all have called it. All give the same list of addresses,
+    "host:port", and their index in this list; index 0 is the chief.
 
     Raises:
       ConfigError: If there are too few devices, or XLA cannot compile for them.
@@ -80,7 +78,7 @@ def make(
 def variables(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     """Gives each replica its own copy of every variable that is created in the context.
 
-    Unlike the mirrored variables of `tf.distribute`, each replica assigns to its own copy, also
+    Unlike with mirrored variables of `tf.distribute`, each replica assigns to its own copy, also
     within a condition. Elsewhere and in checkpoints, the first replica gives the value.
     """
     if strategy is None:
@@ -98,16 +96,10 @@ def _own_copy(create: Callable[..., tf.Variable], **arguments: Any) -> tf.Variab
     return create(**arguments)
 
 
-def replicated(
-    strategy: tf.distribute.Strategy,
-    update: Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]],
-    *,
-    jit: bool,
-) -> Callable[[stored_unroll.Batch], tuple[dict[str, tf.Tensor], tf.Tensor]]:
+def replicated(strategy: tf.distribute.Strategy, update: Update, *, jit: bool) -> Update:
     """Returns an update in which each replica of this process receives its share of a batch.
 
-    `update` returns metrics, which are equal on all replicas, and the priorities of its share. The
-    result returns the same metrics, and priorities in the order of the batch.
+    `update` returns the same metrics on all replicas.
     """
     compiled = tf.function(update, jit_compile=True, autograph=False) if jit else update
     replicas = len(strategy.extended.worker_devices)
@@ -162,10 +154,7 @@ def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]
 
 @contextlib.contextmanager
 def watch(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
-    """Converts errors of the connection to other learners to LearnersLostError.
-
-    This process then has to end, and all learners have to be restarted.
-    """
+    """Converts errors of the connection to other learners to LearnersLostError."""
     try:
         yield
     except _ERRORS_OF_OTHERS as error:

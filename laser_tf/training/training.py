@@ -18,6 +18,7 @@ from laser_tf.replay import batch_sources, client, connection, server, stored_un
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
+    actor,
     assembly,
     evaluations,
     initial_weights,
@@ -34,13 +35,7 @@ from laser_tf.workdir import run_directory
 # Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
 # of finished episodes and whether the run is new.
 ConnectActors = Callable[
-    [
-        learner.Learner,
-        stored_unroll.StoredUnroll,
-        Callable[[episode_statistics.Episode], None],
-        bool,
-    ],
-    acting.Acting,
+    [learner.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], acting.Acting
 ]
 
 _STALL_SECONDS = 60.0  # Time without experience before a warning.
@@ -63,19 +58,9 @@ class Training:
     ):
         """Builds the learner and restores the newest checkpoint, if any.
 
-        Call after `run_directory.open_workdir`.
-
-        Args:
-          config: Configuration of the run.
-          workdir: Run directory.
-          spec: Spec of the environment.
-          sweep_membership: Connection to the sweep of the run; None for a single run.
-          initial: Weights of another run to start from if this run has no checkpoint; None for
-            random weights.
-          connect_actors: Connects to actors in other processes; None for an actor thread.
-          strategy: Distribution strategy, whose chief is this process; None for a single replica.
-          make_saving_context: Returns a context manager that is entered while replay is saved.
-          callbacks: Callbacks, which are called in this order.
+        Call after `run_directory.open_workdir`. Without a checkpoint, the weights are `initial` or
+        random. Without `connect_actors`, the actor is a thread. This process is the chief of the
+        strategy. `make_saving_context` returns the context in which replay is saved.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -94,13 +79,9 @@ class Training:
         logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
         self._resolved = dataclasses.replace(config, agent=config.agent.for_actions(spec.action))
         for key, value in dataclasses.asdict(self._resolved.agent).items():
-            if value != getattr(config.agent, key):
-                logging.info(
-                    "Using agent.%s=%s instead of the configured %s",
-                    key,
-                    value,
-                    getattr(config.agent, key),
-                )
+            configured = getattr(config.agent, key)
+            if value != configured:
+                logging.info("Using agent.%s=%s instead of %s", key, value, configured)
 
         self._learner = assembly.build_learner(
             config, spec, self._dtype, jit=jit, member_index=self._member_index, strategy=strategy
@@ -169,11 +150,8 @@ class Training:
     ) -> None:
         """Trains until the budget is spent or the run is stopped, then saves everything.
 
-        Args:
-          should_stop: Polled before each update and every 0.5 s while the learner waits for a
-            batch. It may raise an error.
-          show: Called with the progress of the run.
-          evaluator: Evaluator for periodic evaluations; None for a run without any.
+        `should_stop`, which may raise an error, is polled before each update and every 0.5 s while
+        the learner waits for a batch. There are no periodic evaluations without an evaluator.
 
         Raises:
           EnvironmentFailedError, NonFiniteLossError: If the run cannot continue. It is saved.
@@ -181,9 +159,8 @@ class Training:
           NonFiniteWeightsError: If a weight is not finite. Older checkpoints are unchanged.
           lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
-          ValueError: If the replay's port is in use, a shared replay server holds unrolls of
-            another signature or serves another run, or the sweep's population rejects a
-            hyper-parameter.
+          ValueError: If the replay's port is in use, shared replay does not fit the run, or the
+            sweep's population rejects a hyper-parameter.
           Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(
@@ -240,10 +217,7 @@ class Training:
             self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
-        """Drops rows of logs after the checkpoint and restores the mean of the last returns.
-
-        Writes nothing if a log is damaged.
-        """
+        """Drops rows of undamaged logs after the checkpoint and restores the mean return."""
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
@@ -262,9 +236,8 @@ class Training:
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        Without this, they would never be counted: a resumed run counts only steps that are written
-        after the resume. Only schemes without online entries have such steps. Does nothing once the
-        budget is spent.
+        A resumed run counts only steps that are written after the resume. Only schemes without
+        online entries have such steps. Does nothing once the budget is spent.
         """
         if not self.finished:
             steps = batches.unreported_steps
@@ -305,23 +278,23 @@ class Training:
             )
             on_error.callback(environment.close)
             agent = assembly.build_agent(config, environment.spec(), self._dtype, seeds.actions)
-            copier = named_variables.WeightCopier(
+            refresh = named_variables.weight_copier(
                 self._learner.agent, agent, self.counters.learner_updates
             )
-            actor = acting.make_actor(
+            made = acting.make_actor(
                 config,
                 environment,
                 agent,
                 replay.connection,
                 self._signature,
                 member_index=self._member_index,
-                refresh=copier.refresh,
+                refresh=refresh,
                 on_episode=self._add_episode,
                 needs_experience=self._make_needs_experience() if config.run.serial else None,
             )
-            actor.start(replay_client)
+            made.start(replay_client)
             on_error.pop_all()
-        return actor
+        return made
 
     def _make_needs_experience(self) -> Callable[[int], bool]:
         """Returns `acting.Turns.needs_experience` of a serial run."""
@@ -397,10 +370,14 @@ class Training:
             self._callbacks.report_episodes()
             return should_stop() or self._callbacks.should_stop()
 
+        def wait_or_stop() -> bool:
+            stalls.check()
+            return check_and_should_stop()
+
         while not self.finished:
             if self._membership:
                 self._membership.throttle(self.env_frames, check_and_should_stop)
-            batch = batches.get(stalls.wrap(check_and_should_stop))
+            batch = batches.get(wait_or_stop)
             if not self._learner.all_agree(batch is not None):
                 break
             stalls.reset()

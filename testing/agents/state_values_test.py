@@ -6,7 +6,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.agents import state_values
 from laser_tf.networks import torsos, trunk_config
-from laser_tf.training import optimizers
+from laser_tf.training import learner_config, optimizers
 
 T, B, F, K = 4, 6, 5, 3
 TASKS = tf.constant([0, 2, 2, 0, 2, 0])  # Task 1 is absent.
@@ -59,7 +59,7 @@ class RarelySeenTest(absltest.TestCase):
         tasks, everywhere = tf.zeros([8], tf.int32), tf.ones([40, 8], tf.bool)
         critic(mlp(vectors), tasks)
         weights = (*mlp.trainable_variables, *critic.trainable_variables)
-        optimizer = optimizers.RMSProp(weights, epsilon=1e-5)
+        optimizer = optimizers.RMSProp(learner_config.LearnerConfig(rmsprop_epsilon=1e-5), weights)
 
         @tf.function
         def update() -> None:

@@ -121,11 +121,10 @@ class StallDetectorTest(absltest.TestCase):
         self.enter_context(clock)
         self._acting = mock.Mock(env_calls=0, activity="sleeps")
         self._detector = acting.StallDetector(self._acting, 60.0)
-        self._ask = self._detector.wrap(lambda: False)
 
     def _wait(self, seconds: float) -> None:
         self._now += seconds
-        self._ask()
+        self._detector.check()
 
     def test_each_stall_is_logged_once(self):
         self._wait(0)

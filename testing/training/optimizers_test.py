@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf.training import optimizers
+from laser_tf.training import learner_config, optimizers
 
 START = np.array([1.0, -2.0, 3.0], np.float32)
 
@@ -17,11 +17,19 @@ def _gradients(count: int) -> list[tf.Tensor]:
     return [tf.constant(generator.normal(size=3), tf.float32) for _ in range(count)]
 
 
+def _adam(variables, beta1=0.9, beta2=0.999, epsilon=1e-3) -> optimizers.Adam:
+    config = learner_config.LearnerConfig(adam_beta1=beta1, adam_beta2=beta2, adam_epsilon=epsilon)
+    return optimizers.Adam(config, variables)
+
+
 class RMSPropTest(parameterized.TestCase):
     @parameterized.parameters((0.1, 0.0), (0.01, 0.0), (1e-5, 0.9))
     def test_steps_match_tensorflow_1(self, epsilon, momentum):
+        config = learner_config.LearnerConfig(
+            rmsprop_decay=0.9, rmsprop_momentum=momentum, rmsprop_epsilon=epsilon
+        )
         ours, theirs = tf.Variable(START), tf.Variable(START)
-        optimizer = optimizers.RMSProp([ours], decay=0.9, momentum=momentum, epsilon=epsilon)
+        optimizer = optimizers.RMSProp(config, [ours])
         reference = tf.compat.v1.train.RMSPropOptimizer(
             0.05, decay=0.9, momentum=momentum, epsilon=epsilon
         )
@@ -34,7 +42,7 @@ class RMSPropTest(parameterized.TestCase):
 class AdamTest(parameterized.TestCase):
     def test_two_steps_match_a_calculation(self):
         variable = tf.Variable(0.0)
-        optimizer = optimizers.Adam([variable], beta1=0.5, beta2=0.75, epsilon=0.1)
+        optimizer = _adam([variable], 0.5, 0.75, 0.1)
         # m = 0.5 * 2 = 1, v = 0.25 * 2^2 = 1; corrections sqrt(0.25) / 0.5 = 1
         optimizer.apply([tf.constant(2.0)], tf.constant(0.5))
         first = -0.5 * 1.0 / (1.0 + 0.1)
@@ -47,7 +55,7 @@ class AdamTest(parameterized.TestCase):
     @parameterized.parameters((0.9, 0.999, 1e-3), (0.9, 0.999, 1e-8), (0.5, 0.9, 0.1))
     def test_steps_match_tensorflow_1(self, beta1, beta2, epsilon):
         ours, theirs = tf.Variable(START), tf.Variable(START)
-        optimizer = optimizers.Adam([ours], beta1=beta1, beta2=beta2, epsilon=epsilon)
+        optimizer = _adam([ours], beta1, beta2, epsilon)
         reference = tf.compat.v1.train.AdamOptimizer(0.05, beta1, beta2, epsilon)
         for gradient in _gradients(5):
             optimizer.apply([gradient], tf.constant(0.05))
@@ -57,7 +65,7 @@ class AdamTest(parameterized.TestCase):
     @parameterized.parameters(False, True)
     def test_compiled_step_reads_the_learning_rate(self, jit_compile):
         ours, theirs = tf.Variable(START), tf.Variable(START)
-        optimizer, reference = optimizers.Adam([ours]), optimizers.Adam([theirs])
+        optimizer, reference = _adam([ours]), _adam([theirs])
         traces = []
 
         @tf.function(jit_compile=jit_compile, autograph=False)
@@ -75,7 +83,7 @@ class AdamTest(parameterized.TestCase):
 
     def test_all_variables_exist_from_the_start(self):
         variables = [tf.Variable(START), tf.Variable(tf.ones([2, 4]))]
-        optimizer = optimizers.Adam(variables)
+        optimizer = _adam(variables)
         shapes = [tuple(v.shape) for v in optimizer.variables]
         self.assertCountEqual(shapes, [(), (3,), (3,), (2, 4), (2, 4)])  # t; m and v of each
         optimizer.apply([tf.ones([3]), tf.ones([2, 4])], tf.constant(0.1))
@@ -85,7 +93,7 @@ class AdamTest(parameterized.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "checkpoint")
             made = [tf.Variable(START), tf.Variable(START)]
-            pair = [optimizers.Adam([variable]) for variable in made]
+            pair = [_adam([variable]) for variable in made]
             saved, fresh = (
                 tf.train.Checkpoint(optimizer=optimizer, variable=variable)
                 for optimizer, variable in zip(pair, made, strict=True)
@@ -106,7 +114,7 @@ class AdamTest(parameterized.TestCase):
         plain = [tf.Variable(variable.numpy()) for variable in layer.trainable_variables]
         gradients = [tf.ones_like(variable) for variable in plain]
         for variables in (layer.trainable_variables, plain):
-            optimizers.Adam(variables).apply(gradients, tf.constant(0.1))
+            _adam(variables).apply(gradients, tf.constant(0.1))
         for ours, theirs in zip(layer.trainable_variables, plain, strict=True):
             np.testing.assert_array_equal(ours.numpy(), theirs)
 
