@@ -23,8 +23,9 @@ def load_config(name: str, overrides: Mapping[str, Any] | None = None) -> run_co
         laser_tf.load_config("laser:gymnasium", {"environment.task": "Acrobot-v1"})
 
     Args:
-      name: Name of a configuration, or path of a file that defines `get_config`.
-      overrides: Values by key, "section.key".
+      name: Name of a configuration, e.g. "laser:gymnasium", or path of a file that defines
+        `get_config`.
+      overrides: Values by key, "section.key", e.g. {"run.env_frames": 100_000}.
 
     Raises:
       UserError: If the file is missing, cannot be run or defines no configuration.

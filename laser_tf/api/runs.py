@@ -22,27 +22,44 @@ _is_training = threading.Lock()
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Raw returns of the episodes of an evaluation."""
+    """Returns of the episodes of an evaluation.
 
-    mean_return: float  # of several tasks, the mean of their means
-    standard_deviation: float  # of single episodes
+    Attributes:
+      mean_return: Mean raw return; of several tasks, the mean of their means.
+      standard_deviation: Standard deviation of the returns of single episodes.
+      median_return: Median of the returns.
+      min_return: Smallest return.
+      max_return: Largest return.
+      episodes: Number of episodes of all tasks together.
+      env_frames: Env frames behind the evaluated weights.
+      summary: Content of `evaluation.json`, with protocol and single returns of each task.
+    """
+
+    mean_return: float
+    standard_deviation: float
     median_return: float
     min_return: float
     max_return: float
-    episodes: int  # number of episodes of all tasks together
-    env_frames: int  # env frames behind the evaluated weights
-    # Content of `evaluation.json`, with protocol and single returns of each task.
+    episodes: int
+    env_frames: int
     summary: Mapping[str, Any] = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Result of `train`."""
+    """Result of `train`.
+
+    Attributes:
+      workdir: Run directory.
+      env_frames: Env frames learned from so far: agent steps times action repeat.
+      finished: Whether the budget `run.env_frames` is spent; False if a callback stopped the run.
+      evaluation: Evaluation at the end; None if `run.evaluation_episodes` is 0.
+    """
 
     workdir: pathlib.Path
-    env_frames: int  # env frames learned from so far: agent steps times action repeat
-    finished: bool  # whether the budget `run.env_frames` is spent: False if a callback stopped it
-    evaluation: Evaluation | None  # at the end; None if `run.evaluation_episodes` is 0
+    env_frames: int
+    finished: bool
+    evaluation: Evaluation | None
 
 
 @log_messages.keeping_root_logger()
