@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 from absl import app, flags
@@ -90,14 +90,13 @@ def _compare() -> Iterator[dict[str, float]]:
 def _measure(arguments: Sequence[str], actors: int = 0) -> tuple[float, float]:
     """Measures a run with so many remote actors (0: one process) after its warm-up.
 
-    Returns:
-      Medians over time of the env frames per second, and of the learner's busy fraction.
+    Returns medians over time of the env frames per second, and of the learner's busy fraction.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         workdir = pathlib.Path(folder) / "run"
         with _running(workdir, arguments) as process:
-            _wait(process, _PATIENCE_SECONDS, lambda: have_begun(_rows(workdir), actors))
-            if not have_begun(_rows(workdir), actors):
+            _wait(process, _PATIENCE_SECONDS, lambda: _have_begun(workdir, actors))
+            if not _have_begun(workdir, actors):
                 raise SystemExit(
                     f"not all of {actors or 1} actors act after {_PATIENCE_SECONDS:g} s: use fewer"
                 )
@@ -130,8 +129,9 @@ def _rows(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
     return {frames: row for frames, row in rows.items() if _FRAMES in row}
 
 
-def have_begun(rows: Mapping[int, Mapping[str, float]], actors: int) -> bool:
-    """Returns whether a run learns and all its remote actors act, given its rows of metrics."""
+def _have_begun(workdir: pathlib.Path, actors: int) -> bool:
+    """Returns whether a run learns and all its remote actors act."""
+    rows = _rows(workdir)
     if not rows:
         return False
     newest = rows[max(rows)]
