@@ -105,20 +105,14 @@ class Evaluator:
     ) -> dict[str, Any]:
         """Runs the episodes of each task with given weights.
 
-        Args:
-          weights: Values of the `acting_variables` of the run's agent, in their order.
-          env_frames: Env frames behind the weights.
-          learner_updates: Learner updates behind the weights.
-          on_step: See `episode_runner.run_episodes`.
+        The weights are values of the `acting_variables` of the run's agent, after `env_frames` and
+        `learner_updates`. For `on_step` and the errors see `episode_runner.run_episodes`. Weights
+        of another agent raise ValueError, and no variable is assigned.
 
         Returns:
           The result of `episode_runner.summarise_returns`, `env_frames`, `learner_updates`,
           `seconds` (duration), and for a restricted history the result of
           `RestrictedPolicy.agreement`.
-
-        Raises:
-          EnvironmentFailedError: If the environments fail, or an episode does not end.
-          ValueError: For weights of another agent; no variable is assigned.
         """
         start = time.monotonic()
         variables = self._agent.acting_variables

@@ -63,7 +63,10 @@ class Policy:
         self._random = np.random.default_rng(seed)
 
     def initial_state(self, batch_size: int | None = None) -> State:
-        """Returns the state before the first observation of B episodes; None: no batch axis."""
+        """Returns the state before the first observation of `batch_size` episodes.
+
+        None stands for one episode, without a batch axis.
+        """
         size = 1 if batch_size is None else batch_size
         tensors = self._functions.initial_state(tf.constant(size))
         return State(tensors, np.ones(size, bool), batch_size is not None)

@@ -5,7 +5,7 @@ import itertools
 import pathlib
 import time
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -28,26 +28,13 @@ def evaluate(
     greedy: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
     trust_config: bool = False,
-    stream: TextIO | None = None,
 ) -> dict[str, Any]:
     """Evaluates a SavedModel of `launch.export`; writes nothing into its directory.
 
-    Args:
-      folder: Directory of the policy.
-      episodes: Number of episodes of each task, at least 1.
-      seed: Seed of environments and actions.
-      videos: Directory for a video of the median episode of each task; None for no video.
-      greedy: Whether to take the action of the largest probability or value instead of sampling.
-      environment_changes: See `run_evaluation.change_environment`, also for errors.
-      trust_config: Whether the `policy.json` may name modules to import.
-      stream: Stream that the progress is shown on; None for standard error.
-
-    Returns:
-      The summary that `run_evaluation.evaluate` returns, without measurements of the training.
-
-    Raises:
-      UserError: If files are missing or damaged, or the policy does not fit the environment.
-      EnvironmentFailedError: If the environments fail, or an episode does not end.
+    For the arguments and further errors see `run_evaluation.evaluate`. `videos` is a directory for
+    a video of the median episode of each task. Returns the same summary without measurements of the
+    training. Raises UserError if files are missing or damaged, or the policy does not fit the
+    environment.
     """
     about = exported.read_description(folder)
     run_config.check_nesting(about["config"])
@@ -63,7 +50,7 @@ def evaluate(
     title = f"evaluating {config.task}"
     with (
         contextlib.closing(environment),
-        progress.EvaluationDisplay(episodes * num_tasks, title, stream) as display,
+        progress.EvaluationDisplay(episodes * num_tasks, title) as display,
     ):
         if changes:
             run_evaluation.check_spec(environment.spec(), trained_on)

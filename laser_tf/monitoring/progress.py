@@ -82,7 +82,8 @@ def render(
     `numbers` is the amount of completed work.
     """
     amount, *others = numbers
-    left = f"left {_duration(seconds_left)}"
+    is_unknown = math.isnan(seconds_left)
+    left = f"left {'-' if is_unknown else datetime.timedelta(seconds=round(seconds_left))}"
     bar = table.Table.grid(padding=(0, 2, 0, 0), expand=True)
     bar.add_column(ratio=1)
     for _ in range(2):
@@ -183,7 +184,3 @@ class EvaluationDisplay(LiveText):
 def number(value: float, digits: int) -> str:
     """Returns the number with so many decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _duration(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else str(datetime.timedelta(seconds=round(seconds)))

@@ -17,7 +17,7 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.custom_scalar import metadata as layout_metadata
+from tensorboard.plugins.custom_scalar import summary as layout_summary
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
@@ -101,10 +101,8 @@ class MetricsWriter:
         returns = layout_pb2.MultilineChartContent(tag=tags)
         chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=returns)
         layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])
-        metadata = layout_metadata.create_summary_metadata()
-        content = [layout.SerializeToString()]
-        summary = _summary(layout_metadata.CONFIG_SUMMARY_TAG, content, metadata)
-        self._append(0, {"summary": summary})
+        content = layout_summary.pb(layout).SerializeToString()  # Of TensorFlow's own class.
+        self._append(0, {"summary": summary_pb2.Summary.FromString(content)})
 
     def write(self, env_frames: int, metrics: Mapping[str, float]) -> None:
         """Writes one row without its NaNs, which mean that nothing was measured yet.
@@ -128,7 +126,9 @@ class MetricsWriter:
             description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
         )
         # tf.summary.image would convert the video to a PNG, which does not move.
-        self._append(env_frames, {"summary": _summary(name, [*size, gif], metadata)})
+        tensor = tensor_util.make_tensor_proto([*size, gif])
+        value = summary_pb2.Summary.Value(tag=name, tensor=tensor, metadata=metadata)
+        self._append(env_frames, {"summary": summary_pb2.Summary(value=[value])})
 
     def write_sweep_columns(self, hyperparameters: Mapping[str, Mapping[str, Any]]) -> None:
         """Writes the columns of the HPARAMS page, given member -> `section.key` -> value.
@@ -166,14 +166,6 @@ def _scalars(metrics: Mapping[str, float]) -> summary_pb2.Summary:
             text = metric_names.describe(name)
             row.MergeFrom(scalar_summary.scalar_pb(name, np.float32(value), description=text))
     return row
-
-
-def _summary(
-    tag: str, content: Sequence[bytes], metadata: summary_pb2.SummaryMetadata
-) -> summary_pb2.Summary:
-    tensor = tensor_util.make_tensor_proto(content)
-    value = summary_pb2.Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
-    return summary_pb2.Summary(value=[value])
 
 
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:
