@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 from absl import app, flags
@@ -43,6 +43,11 @@ _WAITING = (
     "--config.replay.batch_size=16",
 )
 _PONG = ("--config=configs/laser.py:atari",)
+_ENDLESS = (
+    "--config.run.env_frames=100000000",
+    "--config.run.metrics_seconds=2",
+    "--config.run.evaluation_episodes=0",
+)
 _PATIENCE_SECONDS = 600.0  # for all actors to act: each loads TensorFlow first
 
 
@@ -59,11 +64,8 @@ def main(_: list[str]) -> None:
 def _scale() -> Iterator[dict[str, float]]:
     base = None
     for actors in map(int, _ACTORS.value):
-        spread = (
-            f"--config.cluster.actors={actors}",
-            f"--config.cluster.envs_per_actor={_ENVS_PER_ACTOR.value}",
-        )
-        frames, busy = _measure([*_WAITING, *spread], actors)
+        environments = f"--config.cluster.envs_per_actor={_ENVS_PER_ACTOR.value}"
+        frames, busy = _measure([*_WAITING, environments], actors)
         base = base or frames / actors
         yield {
             "actors": actors,
@@ -79,7 +81,7 @@ def _compare() -> Iterator[dict[str, float]]:
         paces = {}
         ways = [("one_process", 0), ("one_remote_actor", 1)]
         for name, actors in ways if repeat % 2 == 0 else ways[::-1]:
-            paces[name] = _measure([*_PONG, f"--config.cluster.actors={actors}"], actors)[0]
+            paces[name], _ = _measure(_PONG, actors)
         yield {
             "repeat": repeat,
             **{f"{name}_env_frames_per_second": round(paces[name], 1) for name, _ in ways},
@@ -87,17 +89,17 @@ def _compare() -> Iterator[dict[str, float]]:
         }
 
 
-def _measure(arguments: Sequence[str], actors: int = 0) -> tuple[float, float]:
+def _measure(arguments: Sequence[str], actors: int) -> tuple[float, float]:
     """Measures a run with so many remote actors (0: one process) after its warm-up.
 
-    Returns:
-      Medians over time of the env frames per second, and of the learner's busy fraction.
+    Returns medians over time of the env frames per second, and of the learner's busy fraction.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         workdir = pathlib.Path(folder) / "run"
-        with _running(workdir, arguments) as process:
-            _wait(process, _PATIENCE_SECONDS, lambda: have_begun(_rows(workdir), actors))
-            if not have_begun(_rows(workdir), actors):
+        actors_flag = f"--config.cluster.actors={actors}"
+        with _running(workdir, [*arguments, actors_flag]) as process:
+            _wait(process, _PATIENCE_SECONDS, lambda: _have_begun(workdir, actors))
+            if not _have_begun(workdir, actors):
                 raise SystemExit(
                     f"not all of {actors or 1} actors act after {_PATIENCE_SECONDS:g} s: use fewer"
                 )
@@ -130,8 +132,9 @@ def _rows(workdir: pathlib.Path) -> dict[int, dict[str, float]]:
     return {frames: row for frames, row in rows.items() if _FRAMES in row}
 
 
-def have_begun(rows: Mapping[int, Mapping[str, float]], actors: int) -> bool:
-    """Returns whether a run learns and all its remote actors act, given its rows of metrics."""
+def _have_begun(workdir: pathlib.Path, actors: int) -> bool:
+    """Returns whether a run learns and all its remote actors act."""
+    rows = _rows(workdir)
     if not rows:
         return False
     newest = rows[max(rows)]
@@ -142,16 +145,7 @@ def have_begun(rows: Mapping[int, Mapping[str, float]], actors: int) -> bool:
 
 @contextlib.contextmanager
 def _running(workdir: pathlib.Path, arguments: Sequence[str]) -> Iterator[subprocess.Popen]:
-    command = [
-        sys.executable,
-        "-m",
-        "launch.train",
-        f"--workdir={workdir}",
-        *arguments,
-        "--config.run.env_frames=100000000",
-        "--config.run.metrics_seconds=2",
-        "--config.run.evaluation_episodes=0",
-    ]
+    command = [sys.executable, "-m", "launch.train", f"--workdir={workdir}", *arguments, *_ENDLESS]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield process

@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 import psutil
+import reverb
+import tensorflow as tf
+import tree
 from absl import app, flags
+from dm_env import specs
+
+from laser_tf import observations, types
+from laser_tf.replay import connection, dataset, resilient_writer, server, stored_unroll
+from laser_tf.replay.schemes import mixed
 
 _WRITERS = flags.DEFINE_list("writers", ["1", "2", "4", "8"], "numbers of writing processes")
 _SAMPLERS = flags.DEFINE_integer("samplers_per_writer", 1, "sampling processes for each of them")
@@ -31,25 +39,22 @@ _CAPACITY = 10_000 * _T
 def main(_: list[str]) -> None:
     """Prints a JSON object for each number of processes."""
     context = multiprocessing.get_context("spawn")
-    for writers in map(int, _WRITERS.value):
-        print(json.dumps(_measure(context, writers)), flush=True)
+    for num_writers in map(int, _WRITERS.value):
+        print(json.dumps(_measure(context, num_writers)), flush=True)
 
 
-def _measure(context: Any, writers: int) -> dict[str, float]:
+def _measure(context: Any, num_writers: int) -> dict[str, float]:
     """Measures with so many writers and their samplers."""
     ports, stop = context.Queue(), context.Event()
     served = context.Process(target=_serve, args=(ports, stop))
     served.start()
     address = f"localhost:{ports.get(timeout=120)}"
-    clients = [context.Process(target=_write, args=(address, stop)) for _ in range(writers)]
-    clients += [
-        context.Process(target=_sample, args=(address, stop))
-        for _ in range(writers * _SAMPLERS.value)
-    ]
+    targets = [_write] * num_writers + [_sample] * num_writers * _SAMPLERS.value
+    clients = [context.Process(target=target, args=(address, stop)) for target in targets]
     for client in clients:
         client.start()
     try:
-        return {"writers": writers, **_rates(address, psutil.Process(served.pid))}
+        return {"writers": num_writers, **_rates(address, psutil.Process(served.pid))}
     finally:
         stop.set()
         for process in [*clients, served]:
@@ -57,9 +62,7 @@ def _measure(context: Any, writers: int) -> dict[str, float]:
             process.kill()
 
 
-def _rates(address: str, server: psutil.Process) -> dict[str, float]:
-    import reverb
-
+def _rates(address: str, served: psutil.Process) -> dict[str, float]:
     client = reverb.Client(address)
 
     def counts() -> np.ndarray:
@@ -70,11 +73,11 @@ def _rates(address: str, server: psutil.Process) -> dict[str, float]:
         time.sleep(0.5)
     time.sleep(5)  # until all processes have begun
     before, start = counts(), time.monotonic()
-    busy = sum(server.cpu_times()[:2])
+    busy = sum(served.cpu_times()[:2])
     time.sleep(_SECONDS.value)
     seconds = time.monotonic() - start
     written, sampled = (counts() - before) * _T / seconds
-    used = sum(server.cpu_times()[:2]) - busy
+    used = sum(served.cpu_times()[:2]) - busy
     return {
         "steps_written_per_second": round(written),
         "steps_sampled_per_second": round(sampled),
@@ -84,12 +87,6 @@ def _rates(address: str, server: psutil.Process) -> dict[str, float]:
 
 
 def _signature() -> Any:
-    import tensorflow as tf
-    from dm_env import specs
-
-    from laser_tf import observations, types
-    from laser_tf.replay import stored_unroll
-
     action = specs.DiscreteArray(6, name="action")
     spec = types.EnvironmentSpec(observations.image_spec(84, 84, 1), action, 1)
     output = types.AgentOutput(tf.TensorSpec([], tf.int32), tf.TensorSpec([6], tf.float32))
@@ -97,9 +94,6 @@ def _signature() -> Any:
 
 
 def _serve(ports: queues.Queue, stop: synchronize.Event) -> None:
-    from laser_tf.replay import server
-    from laser_tf.replay.schemes import mixed
-
     config = mixed.Mixed(unroll_length=_T, capacity=_CAPACITY)
     with tempfile.TemporaryDirectory() as folder:
         replay = server.ReplayServer(config, _signature(), pathlib.Path(folder) / "replay")
@@ -108,11 +102,6 @@ def _serve(ports: queues.Queue, stop: synchronize.Event) -> None:
 
 
 def _write(address: str, stop: synchronize.Event) -> None:
-    import tree
-
-    from laser_tf.replay import connection, resilient_writer
-    from laser_tf.replay.schemes import mixed
-
     random = np.random.default_rng()
     unroll = tree.map_structure(
         lambda spec: np.zeros(spec.shape, spec.dtype.as_numpy_dtype), _signature()
@@ -127,8 +116,6 @@ def _write(address: str, stop: synchronize.Event) -> None:
 
 
 def _sample(address: str, stop: synchronize.Event) -> None:
-    from laser_tf.replay import dataset
-
     batches = iter(dataset.items(address, "replay", 32, 64))
     while not stop.is_set():
         next(batches)

@@ -82,7 +82,8 @@ def _operations(
     config = run_config.parse(values).replay
     assert isinstance(config, contextual.Contextual)
     size = config.steps_per_entry // config.unroll_length
-    store = _full(config, signature, unrolls, keys, size)
+    store = sequence_store.SequenceStore(config, signature, seed=0)
+    _fill(store, unrolls, keys, size)
     seconds: collections.defaultdict[str, float] = collections.defaultdict(float)
 
     def timed(name: str, operation: Callable[..., Any], *arguments: Any) -> Any:
@@ -108,15 +109,14 @@ def _operations(
     return row
 
 
-def _full(
-    config: contextual.Contextual,
-    signature: stored_unroll.StoredUnroll,
+def _fill(
+    store: sequence_store.SequenceStore,
     unrolls: Sequence[stored_unroll.StoredUnroll],
     keys: int,
     size: int,
-) -> sequence_store.SequenceStore:
+) -> None:
+    """Stores sequences of `size` unrolls with the given number of keys."""
     packed = [zlib.compress(content) for content in _contents(unrolls)]
-    store = sequence_store.SequenceStore(config, signature, seed=0)
     rng = np.random.default_rng(0)
     priorities = np.where(rng.random(keys) < 0.5, rng.exponential(size=keys), np.nan)
     sequences = []
@@ -126,7 +126,6 @@ def _full(
         sequences.append(sequence_store.StoredSequence(key, 1 + key // 1_000, tuple(places), parts))
     layout = store.contents().layout
     store.restore(sequence_store.Contents(layout, priorities, sequences))
-    return store
 
 
 if __name__ == "__main__":

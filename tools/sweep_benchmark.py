@@ -32,30 +32,22 @@ def main(_: list[str]) -> None:
     """Trains and prints one JSON object."""
     with tempfile.TemporaryDirectory() as folder:
         workdir = pathlib.Path(folder) / "sweep"
-        process = subprocess.Popen(_command(workdir), stdout=subprocess.DEVNULL)
+        command = [
+            sys.executable, "-m", "launch.sweep", f"--config={_CONFIG.value}",
+            f"--workdir={workdir}", f"--shared_replay={_SHARED_REPLAY.value}",
+            "--search_space=learner.learning_rate=grid(0.0006)",
+            "--search_space=agent.entropy_cost=grid(0.01)",
+            f"--config.sweep.samples={_MEMBERS.value}",
+            f"--config.replay.capacity={_CAPACITY.value}",
+            f"--config.run.env_frames={_ENV_FRAMES.value}",
+            "--config.run.evaluation_episodes=0", "--config.run.metrics_seconds=1",
+        ]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         result = _measure(process, workdir)
         process.wait()
     if process.returncode:
         raise SystemExit(f"the sweep ended with {process.returncode}: see above")
     print(json.dumps(result, indent=2))
-
-
-def _command(workdir: pathlib.Path) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "launch.sweep",
-        f"--config={_CONFIG.value}",
-        f"--workdir={workdir}",
-        f"--shared_replay={_SHARED_REPLAY.value}",
-        "--search_space=learner.learning_rate=grid(0.0006)",
-        "--search_space=agent.entropy_cost=grid(0.01)",
-        f"--config.sweep.samples={_MEMBERS.value}",
-        f"--config.replay.capacity={_CAPACITY.value}",
-        f"--config.run.env_frames={_ENV_FRAMES.value}",
-        "--config.run.evaluation_episodes=0",
-        "--config.run.metrics_seconds=1",
-    ]
 
 
 def _measure(process: subprocess.Popen, workdir: pathlib.Path) -> dict[str, float]:

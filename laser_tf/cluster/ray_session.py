@@ -151,7 +151,7 @@ def _shielded_children() -> Iterator[None]:
 
 
 def make_token() -> None:
-    """Creates Ray's token in a private file: whoever has it can run any code as this user."""
+    """Creates Ray's token, which lets its holder run any code as this user, in a private file."""
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         return
     path = pathlib.Path.home() / ".ray/auth_token"

@@ -37,20 +37,17 @@ def run_episodes(
     """Resets the environments and runs episodes of each task.
 
     Each environment runs a fixed share: counting the episodes that end first would favour short
-    episodes.
+    episodes. Raises EnvironmentFailedError if an episode does not end.
 
     Args:
       environment: Batch of N environments.
-      policy: Maps each time step to actions [N].
+      policy: Maps each time step to actions [N, ...].
       episodes: Number of episodes of each task, at least 1.
       max_steps_per_episode: Agent steps of the longest episode; 0 if unknown.
       on_step: Called at each step with the episodes so far and the agent steps of all environments.
 
     Returns:
       The episodes in the order of their ends, and the actions of each step, [N, ...].
-
-    Raises:
-      EnvironmentFailedError: If an episode does not end.
     """
     num_tasks = len(environment.tasks)
     per_task = environment.num_envs // num_tasks
@@ -88,18 +85,14 @@ def by_task(episodes: Sequence[Episode]) -> list[list[Episode]]:
 def summarise_returns(
     config: environment_config.EnvironmentConfig, episodes: Sequence[Episode]
 ) -> dict[str, Any]:
-    """Returns statistics of raw returns and normalised scores.
+    """Returns statistics of raw returns and normalised scores of the episodes of all tasks.
 
     The mean over several tasks is the mean of their means. Standard deviation (of the episodes, not
     of their mean), median, minimum and maximum are those of all episodes together.
-
-    Args:
-      config: Environments of the episodes.
-      episodes: Episodes of all tasks.
     """
     returns = {
-        task: [episode.episode_return for episode in episodes_of_task]
-        for task, episodes_of_task in zip(config.tasks, by_task(episodes), strict=True)
+        task: [episode.episode_return for episode in of_task]
+        for task, of_task in zip(config.tasks, by_task(episodes), strict=True)
     }
     means = {task: float(np.mean(values)) for task, values in returns.items()}
     scores = reference.normalised_scores(config.suite, means)
@@ -137,14 +130,9 @@ def describe_protocol(
     action_selection: str,
     changes: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Returns the entry `protocol` of a result.
+    """Returns the entry `protocol` of a result of so many episodes of each task.
 
-    Args:
-      config: Environments of the episodes.
-      episodes: Number of episodes of each task.
-      seed: Seed of environments and actions.
-      action_selection: Selection of actions, e.g. "greedy".
-      changes: Values of the environments that differ from training.
+    `changes` are the values of the environments that differ from training.
     """
     return {
         "suite": config.suite,

@@ -18,6 +18,7 @@ from laser_tf.evaluation import episode_runner
 _MAX_SHORT_IMAGES = 150  # A few hundred kilobytes.
 _MAX_SHORT_WIDTH = 320  # Pixels.
 _SHORT_IMAGE_MILLISECONDS = 67
+_ERRORS = base.RenderError, faults.EnvironmentFailedError, ImportError, OSError, ValueError
 
 
 class Video(NamedTuple):
@@ -36,9 +37,7 @@ def write_medians(
     episodes: Sequence[episode_runner.Episode],
     actions: Sequence[np.ndarray],
 ) -> list[Video]:
-    """Writes a video of the episode of median return of each task.
-
-    Logs a warning for a video that cannot be rendered or written.
+    """Writes a video of the episode of median return of each task, and logs failures.
 
     Args:
       folder: Directory of the videos.
@@ -55,17 +54,9 @@ def write_medians(
         # Ids of gymnasium can contain a slash.
         path = folder / f"{stem}{suffix.replace('/', '_')}.mp4"
         try:
-            gif = write(path, config, seed, median, actions)
-        except (
-            base.RenderError,
-            faults.EnvironmentFailedError,
-            ImportError,
-            OSError,
-            ValueError,
-        ) as error:  # The result is complete without a video.
+            videos.append(Video(path, suffix, write(path, config, seed, median, actions)))
+        except _ERRORS as error:  # The result is complete without a video.
             logging.warning("No video: %s", errors.one_line(error))
-            continue
-        videos.append(Video(path, suffix, gif))
     return videos
 
 
@@ -78,19 +69,9 @@ def write(
 ) -> bytes:
     """Repeats an episode from its environment's seed and its actions, and renders it.
 
-    Args:
-      path: Path of the video.
-      config: Environments of the evaluation.
-      seed: Seed of the first environment.
-      episode: Episode to repeat.
-      actions: Actions of all environments at each step since their start, [N, ...].
-
-    Returns:
-      A GIF of images spread evenly over the episode.
-
-    Raises:
-      RenderError: If the environment cannot be rendered; no file is left.
-      OSError: If the video cannot be written.
+    Returns a GIF of images spread evenly over the episode. Raises RenderError if the environment
+    cannot be rendered, and OSError if the video cannot be written; then no file is left. For the
+    arguments see `write_medians`.
     """
     images = _same_size(_render(config, seed, episode, actions))
     images = itertools.chain([next(images)], images)  # Fails before a file is created.
@@ -133,7 +114,7 @@ def _render(
     episode: episode_runner.Episode,
     actions: Sequence[np.ndarray],
 ) -> Iterator[np.ndarray]:
-    """Yields the images of an episode, and logs a warning if its return is not repeated."""
+    """Yields the images of an episode; logs a warning if its return is not repeated."""
     single = dataclasses.replace(config, task=config.tasks[episode.task], reward_scales=())
     index = episode.environment
     environment = factory.make_environment(single, seed=seed + index, num_envs=1, rendering=True)

@@ -4,6 +4,7 @@
 result holds its protocol and its single returns, whose number differs.
 """
 
+import contextlib
 import itertools
 import json
 import pathlib
@@ -21,29 +22,15 @@ def result_file(workdir: pathlib.Path, history_length: int = 0) -> pathlib.Path:
 
 
 def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int = 0) -> pathlib.Path:
-    """Writes a new result.
-
-    Args:
-      workdir: Run directory.
-      summary: Content of the file.
-      history_length: Agent steps of an episode that the policy sees; 0 for all.
-
-    Returns:
-      The numbered file, e.g. `evaluations/evaluation_002.json`.
-
-    Raises:
-      OSError: If a file cannot be written.
-    """
+    """Writes a new result; returns its numbered file, e.g. `evaluations/evaluation_002.json`."""
     newest = result_file(workdir, history_length)
     folder = workdir / "evaluations"
     folder.mkdir(exist_ok=True)
     for number in itertools.count(1):
         path = folder / f"{newest.stem}_{number:03d}.json"
-        try:
+        with contextlib.suppress(FileExistsError):
             path.touch(exist_ok=False)  # Reserves the number against concurrent evaluations.
             break
-        except FileExistsError:
-            continue
     try:
         write(summary, path, newest)
     except BaseException:
@@ -53,11 +40,7 @@ def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int =
 
 
 def write(summary: Mapping[str, Any], *paths: pathlib.Path) -> None:
-    """Writes a result atomically to each path as JSON, with lists of numbers on one line.
-
-    Raises:
-      OSError: If a file cannot be written.
-    """
+    """Writes a result atomically to each path as JSON, with lists of numbers on one line."""
     text = json.dumps(summary, indent=2) + "\n"
     # Strings of JSON contain no line break, so the pattern matches no part of a string.
     text = re.sub(
@@ -72,13 +55,8 @@ def has_standard_evaluation(
 ) -> bool:
     """Returns whether the newest result is of the newest weights in the run's own environments.
 
-    Its actions are sampled.
-
-    Args:
-      workdir: Run directory.
-      env_frames: Minimum env frames behind the weights.
-      history_length: Agent steps of an episode that the policy sees; 0 for all.
-      episodes: Number of episodes of each task; None for any number.
+    Its actions are sampled, its weights have at least `env_frames`, and it has `episodes` of each
+    task (None: any number).
     """
     path = result_file(workdir, history_length)
     return _read_standard(path, env_frames, episodes) is not None
@@ -112,9 +90,6 @@ def _read_standard(
 
 
 def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
-    """Returns task -> returns of the evaluation of a finished run; {} without that evaluation.
-
-    For the arguments see `has_standard_evaluation`.
-    """
+    """Returns task -> returns of the newest result if it is standard, otherwise {}."""
     summary = _read_standard(result_file(workdir), env_frames) or {}
     return {task: of_task["returns"] for task, of_task in summary.get("tasks", {}).items()}

@@ -49,9 +49,7 @@ class Evaluator:
           greedy: Whether to take the action of the largest probability or value.
           history_length: Agent steps of an episode that the policy sees; 0 for all.
 
-        Raises:
-          EnvironmentFailedError, ImportError, ValueError: See `factory.make_environment`.
-          ConfigError: See `restricted_policy.RestrictedPolicy`.
+        For the errors see `factory.make_environment` and `restricted_policy.RestrictedPolicy`.
         """
         self._config = config.environment
         self._episodes = episodes
@@ -67,14 +65,12 @@ class Evaluator:
         self._agent = assembly.build_agent(
             config, self.environment.spec(), dtype, seeds[1], is_evaluating=True
         )
-        frame_stack = config.replay.frame_stack
+        acting = self._agent, self.environment, config.replay.frame_stack
         self._policy: actor.ActingPolicy | restricted_policy.RestrictedPolicy
         if history_length:
-            self._policy = restricted_policy.RestrictedPolicy(
-                self._agent, self.environment, frame_stack, history_length
-            )
+            self._policy = restricted_policy.RestrictedPolicy(*acting, history_length)
         else:
-            self._policy = actor.ActingPolicy(self._agent, self.environment, frame_stack)
+            self._policy = actor.ActingPolicy(*acting)
         self._best = array_function.ArrayFunction(self._agent.greedy_action) if greedy else None
         self.finished_episodes: list[episode_runner.Episode] = []
         self.actions: list[np.ndarray] = []
@@ -89,8 +85,7 @@ class Evaluator:
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
-        `evaluator_id` is any number that differs between the evaluators of a run, so that each has
-        other seeds.
+        Evaluators of a run with different ids have different seeds.
         """
         sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, evaluator_id])
         environment_seed, action_seed = (int(seed) >> 2 for seed in sequence.generate_state(2))
@@ -110,20 +105,14 @@ class Evaluator:
     ) -> dict[str, Any]:
         """Runs the episodes of each task with given weights.
 
-        Args:
-          weights: Values of the `acting_variables` of the run's agent, in their order.
-          env_frames: Env frames behind the weights.
-          learner_updates: Learner updates behind the weights.
-          on_step: See `episode_runner.run_episodes`.
+        The weights are values of the `acting_variables` of the run's agent, after `env_frames` and
+        `learner_updates`. For `on_step` and the errors see `episode_runner.run_episodes`. Weights
+        of another agent raise ValueError, and no variable is assigned.
 
         Returns:
           The result of `episode_runner.summarise_returns`, `env_frames`, `learner_updates`,
           `seconds` (duration), and for a restricted history the result of
           `RestrictedPolicy.agreement`.
-
-        Raises:
-          EnvironmentFailedError: If the environments fail, or an episode does not end.
-          ValueError: For weights of another agent; no variable is assigned.
         """
         start = time.monotonic()
         variables = self._agent.acting_variables
@@ -132,12 +121,9 @@ class Evaluator:
             raise ValueError(f"weights must have the shapes {needed}, got {given}.")
         for variable, array in zip(variables, weights, strict=True):
             variable.assign(array)
+        limit = self._config.max_steps_per_episode
         self.finished_episodes, self.actions = episode_runner.run_episodes(
-            self.environment,
-            self._act,
-            self._episodes,
-            self._config.max_steps_per_episode,
-            on_step,
+            self.environment, self._act, self._episodes, limit, on_step
         )
         summary = {
             "env_frames": env_frames,

@@ -45,7 +45,7 @@ def maybe_start(
 class EvaluatorProcess:
     """A `training.evaluations.Evaluator` whose calls do not wait for the process.
 
-    A thread sends the weights and waits for the result. A process that failed is restarted for the
+    A thread sends the weights and receives the result. A process that failed is restarted for the
     next evaluation.
     """
 
@@ -56,14 +56,7 @@ class EvaluatorProcess:
         self._process = worker_pool.WorkerProcess(factory)
         self._has_failed = False
         self._thread = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluator")
-        # The first answer of a process: None if its evaluator exists.
-        self._start = self._thread.submit(self._process.receive)
         self._outcome: futures.Future[_Outcome] | None = None
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
 
     def begin(self, weights: Sequence["np.ndarray"], env_frames: int, learner_updates: int) -> None:
         """Starts an evaluation; see `evaluator.Evaluator.evaluate`."""
@@ -74,7 +67,6 @@ class EvaluatorProcess:
                 self._outcome = futures.Future()
                 self._outcome.set_result(worker_pool.Failure(errors.one_line(error)))
                 return
-            self._start = self._thread.submit(self._process.receive)
         request = ("evaluate", weights, env_frames, learner_updates)
         self._outcome = self._thread.submit(self._call, request)
 
@@ -92,8 +84,10 @@ class EvaluatorProcess:
         self._thread.shutdown()
 
     def _call(self, request: tuple) -> _Outcome:
-        if failure := self._start.result():
+        # The first answer of a process is None if its evaluator exists.
+        if self._process.is_starting and (failure := self._process.receive()):
             return failure
+        self._process.is_starting = False
         self._process.send(request)
         return self._process.receive()
 
@@ -110,7 +104,6 @@ def _make(
     tf.config.threading.set_inter_op_parallelism_threads(1)
     from laser_tf.evaluation import evaluator
 
-    config = run_config.parse(values)
     return evaluator.Evaluator.during_training(
-        config, evaluator_id=attempt, fault_directory=workdir
+        run_config.parse(values), evaluator_id=attempt, fault_directory=workdir
     )

@@ -34,16 +34,9 @@ class RestrictedPolicy:
         frame_stack: int,
         history_length: int,
     ):
-        """Creates the policy of N environments.
+        """Creates the policy of N environments with K stacked frames and k = `history_length`.
 
-        Args:
-          agent: Agent with a core.
-          environment: N environments with discrete actions.
-          frame_stack: K, number of stacked frames.
-          history_length: k, agent steps, at least 1.
-
-        Raises:
-          ConfigError: If the agent has no core, or its action is not one integer.
+        Raises ConfigError if the agent has no core, or its action is not one integer.
         """
         action = environment.action_spec()
         if not isinstance(action, specs.DiscreteArray):
@@ -92,11 +85,8 @@ class RestrictedPolicy:
         """Returns means over the decisions of episodes that this policy has run (R2D2, figure 5).
 
         The last time step of an episode is no decision: the environment ignores its action.
-
-        Returns:
-          `history_length`; `greedy_match_fraction`, the fraction of steps at which both policies
-          have the same greedy action; and `max_logit_difference`, the mean of |max - max| of logits
-          or Q-values.
+        `greedy_match_fraction` is the fraction of steps at which both policies have the same greedy
+        action; `max_logit_difference` is the mean of |max - max| of logits or Q-values.
         """
         decisions = [
             (slice(episode.first_step, episode.first_step + episode.length), episode.environment)
@@ -118,9 +108,8 @@ class RestrictedPolicy:
     ) -> tuple[types.AgentOutput, tuple[tf.Tensor, ...], Any]:
         """Acts on the last time step of the history [k, N, ...].
 
-        Returns:
-          The restricted policy's output, the preferences float32 [N, A] of the restricted and the
-          unrestricted policy, and the unrestricted core state after the last time step.
+        Returns the restricted policy's output, the preferences float32 [N, A] of the restricted and
+        the unrestricted policy, and the unrestricted core state after the last time step.
         """
         newest = tf.nest.map_structure(lambda column: column[-1], history)
         state = self._agent.initial_state(self._num_envs)

@@ -39,8 +39,7 @@ def evaluate(
       history_length: Agent steps of an episode that the policy sees, including the current one; 0
         for all.
       greedy: Whether to take the action of the largest probability or value instead of sampling.
-      environment_changes: Values of the configuration's section `environment` that differ from
-        those of the run, e.g. {"sticky_actions": 0.25}.
+      environment_changes: See `change_environment`.
       trust_config: Whether the run's `config.json` may name modules to import.
       stream: Stream that the progress is shown on; None for standard error.
       best: Whether to evaluate `best_weights` instead of the newest weights.
@@ -51,28 +50,21 @@ def evaluate(
     Raises:
       WorkdirError: If the directory holds no run or no readable checkpoint, or if the result cannot
         be written; then the message contains the result.
-      UntrustedError: If `config.json` names modules that are not in `environment_changes`.
-      ConfigError: If the history of an agent without memory is to be restricted, or the agent does
-        not fit the changed environments.
+      UntrustedError, ConfigError: See `change_environment` and `RestrictedPolicy`.
       EnvironmentFailedError: If the environments fail, or an episode does not end.
     """
-    values, given = run_directory.read_config(workdir), environment_changes or {}
-    if not trust_config:
-        code = run_config.user_code_of(values)
-        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, given.values())
+    values = run_directory.read_config(workdir)
+    trained_on, environment, changes = change_environment(
+        workdir / run_directory.CONFIG_FILE, values, environment_changes or {}, trust_config
+    )
     config = run_config.parse(values)
-    environment, changes = change_environment(config.environment, values["environment"], given)
-    if not trust_config:
-        named = environment.user_code() if "task" in given else ()
-        code = config.environment.user_code()
-        user_modules.check_trusted(workdir / run_directory.CONFIG_FILE, code, named)
     evaluating = evaluator.Evaluator(
         dataclasses.replace(config, environment=environment), episodes, seeds=(seed, seed),
         fault_directory=workdir, greedy=greedy, history_length=history_length,
     )  # fmt: skip
     with contextlib.closing(evaluating):
         if changes:
-            check_spec(evaluating.environment.spec(), config.environment)
+            check_spec(evaluating.environment.spec(), trained_on)
         summary = _evaluate_weights(evaluating, workdir, config, best, stream)
     selection = "greedy" if greedy else config.agent.acting_in_evaluation
     summary["protocol"] = {
@@ -107,9 +99,8 @@ def evaluate_finished(
 ) -> dict[str, Any] | None:
     """Evaluates a finished run as `run.evaluation_episodes` requests, unless that is done.
 
-    Returns:
-      The content of the file of the new or the earlier evaluation; None if no episodes are
-      requested.
+    Returns the content of the file of the new or the earlier evaluation; None if no episodes are
+    requested.
     """
     episodes = config.run.evaluation_episodes
     if not episodes:
@@ -139,13 +130,7 @@ def evaluate_random_actions(
 ) -> dict[str, dict[str, float | None]]:
     """Evaluates uniformly random actions, the zero of normalised scores.
 
-    Args:
-      config: Environments.
-      episodes: Number of episodes of each task.
-      seed: Seed of environments and actions.
-
-    Returns:
-      Task -> mean return, its standard error (None for one episode), and number of episodes.
+    Returns task -> mean return, its standard error (None for one episode), and number of episodes.
     """
     random = base.action_generator(seed)
     title = f"random actions in {config.task}"
@@ -175,34 +160,44 @@ def evaluate_random_actions(
 
 
 def change_environment(
-    trained_on: environment_config.EnvironmentConfig,
-    values: Mapping[str, Any],
-    given: Mapping[str, Any],
-) -> tuple[environment_config.EnvironmentConfig, dict[str, Any]]:
-    """Returns a run's environment section with other values, and the values that differ.
+    source: pathlib.Path, values: Mapping[str, Any], given: Mapping[str, Any], trust_config: bool
+) -> tuple[
+    environment_config.EnvironmentConfig, environment_config.EnvironmentConfig, dict[str, Any]
+]:
+    """Returns the environments of a training, those of an evaluation, and the values that differ.
 
     Args:
-      trained_on: Section of the run.
-      values: The same section as in the run's `config.json`.
-      given: The other values.
+      source: File with the configuration.
+      values: Configuration of the training, section -> key -> value.
+      given: Other values of the section `environment`, e.g. {"sticky_actions": 0.25}.
+      trust_config: Whether the configuration may name modules to import.
 
     Raises:
+      UntrustedError: If it names modules that are not in `given`.
       ConfigError: For an unknown key, a wrong value, or a key that must not change.
     """
+    if not trust_config:
+        code = run_config.user_code_of(values)
+        user_modules.check_trusted(source, code, given.values())
+    section_class = run_config.section_classes(values)["environment"]
+    trained_on = run_config.parse_section("environment", section_class, values)
     for key in ("suite", "num_envs"):
         if key in given:
             raise errors.ConfigError(
                 f"environment.{key} must be that of the run, got {given[key]!r}. Leave it out."
             )
-    section = {"environment": {**values, **given}}
-    changed = run_config.parse_section("environment", type(trained_on), section)
+    section = {"environment": {**values.get("environment", {}), **given}}
+    config = run_config.parse_section("environment", section_class, section)
+    if not trust_config:
+        named = config.user_code() if "task" in given else ()
+        user_modules.check_trusted(source, trained_on.user_code(), named)
     # Compared as they are parsed, since a task can have several names.
     differing = {
-        key: getattr(changed, key)
+        key: getattr(config, key)
         for key in given
-        if getattr(changed, key) != getattr(trained_on, key)
+        if getattr(config, key) != getattr(trained_on, key)
     }
-    return changed, differing
+    return trained_on, config, differing
 
 
 def check_spec(

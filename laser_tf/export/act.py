@@ -25,17 +25,11 @@ _SEEDS = 2**31  # Seeds of `sample` are below.
 
 
 class State(NamedTuple):
-    """Memory of a policy between two steps of B environments.
+    """Memory of a policy between two steps of B environments."""
 
-    Attributes:
-      tensors: Name -> tensor [B, ...]: core state, earlier frames, last action.
-      is_first: bool [B], environments whose next observation opens an episode.
-      is_batch: Whether observations and actions have a batch axis.
-    """
-
-    tensors: dict[str, Any]
-    is_first: np.ndarray
-    is_batch: bool
+    tensors: dict[str, Any]  # Name -> tensor [B, ...]: core state, earlier frames, last action.
+    is_first: np.ndarray  # bool [B], environments whose next observation opens an episode.
+    is_batch: bool  # Whether observations and actions have a batch axis.
 
 
 class Policy:
@@ -48,16 +42,13 @@ class Policy:
         task: str | None = None,
         seed: int | None = None,
     ):
-        """Wraps functions of tensors.
+        """Wraps functions of tensors; raises ValueError for an unknown task.
 
         Args:
           functions: Object with the functions `initial_state`, `greedy` and `sample`.
           about: Content of `policy.json`.
           task: Name of the environment's task in `policy.json`; None for the first one.
           seed: Seed of sampled actions; None for a random one.
-
-        Raises:
-          ValueError: For an unknown task.
         """
         tasks = about["tasks"]
         name = next(iter(tasks)) if task is None else task
@@ -72,10 +63,9 @@ class Policy:
         self._random = np.random.default_rng(seed)
 
     def initial_state(self, batch_size: int | None = None) -> State:
-        """Returns the state before the first observation of an episode.
+        """Returns the state before the first observation of `batch_size` episodes.
 
-        Args:
-          batch_size: Number of environments B; None for one environment without a batch axis.
+        None stands for one episode, without a batch axis.
         """
         size = 1 if batch_size is None else batch_size
         tensors = self._functions.initial_state(tf.constant(size))
@@ -92,11 +82,14 @@ class Policy:
         action_mask: Any = None,
         greedy: bool = True,
     ) -> tuple[Any, State]:
-        """Returns the action for an observation, and the state for the next call.
+        """Returns the action as the environment accepts it, and the state for the next call.
+
+        In a batch, arrays of observations and actions have a leading axis [B], and a text is B
+        texts. Raises ValueError if the observation has other parts or shapes.
 
         Args:
           observation: Observation as the environment returns it: an array, a number, a text, or a
-            nest of them. In a batch, arrays have a leading axis [B], and a text is B texts.
+            nest of them.
           state: State of `initial_state` or of the last call.
           reward: Raw reward that arrived with the observation, or [B]. Only recurrent agents read
             rewards.
@@ -106,13 +99,6 @@ class Policy:
           action_mask: Allowed actions, bool [A] or [B, A], of an environment that returns them in
             `info`. Masks in the observation need no argument.
           greedy: Whether to take the best action instead of sampling.
-
-        Returns:
-          Action as the environment accepts it, with a leading axis [B] of each array for a batch,
-          and the next state.
-
-        Raises:
-          ValueError: If the observation has other parts or shapes.
         """
         if action_mask is not None and _has_mask(self._observation) and not _has_mask(observation):
             observation = {"observation": observation, _MASK: action_mask}
@@ -169,13 +155,9 @@ def load(
 def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.ndarray:
     """Converts a part of the observations of B environments for the policy.
 
-    Args:
-      batch: Numbers [B, ...] or texts [B].
-      entry: Its entry in `inputs` of `policy.json`.
-      offset: Its entry in `observation_offsets`.
-
-    Raises:
-      ValueError: For another shape, or a text with too many words.
+    `batch` are numbers [B, ...] or texts [B]. `entry` and `offset` are its entries in `inputs` and
+    `observation_offsets` of `policy.json`. Raises ValueError for another shape, or a text with too
+    many words.
     """
     shape = [len(batch), *entry["shape"][1:]]
     if batch.dtype.kind in "USO":
@@ -201,9 +183,7 @@ def _word_numbers(text: str | bytes, length: int) -> list[int]:
 def to_environment(actions: np.ndarray, own: Mapping[str, Any]) -> Any:
     """Converts actions [B, ...] to the environment's structure, numbers, dtypes and bounds.
 
-    Args:
-      actions: Actions of the policy.
-      own: `action` of the task in `policy.json`: a leaf, or a nest of leaves.
+    `own` is `action` of the task in `policy.json`: a leaf, or a nest of leaves.
     """
     return _take(list(np.reshape(actions, [len(actions), -1]).T), own)
 

@@ -1,14 +1,12 @@
-"""Converts the greedy policy to TFLite and ONNX: one file without TensorFlow's variables.
+"""Converts the greedy policy, whose torso computes in float32, to a file of TFLite or ONNX.
 
 Inputs have the names of the SavedModel's signature `greedy`. Outputs are `action` and
 `next_state_<name>`: in a graph of ONNX an output must not have the name of an input.
 """
 
-import contextlib
 import os
 import pathlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +14,7 @@ import tensorflow as tf
 
 from laser_tf import errors
 from laser_tf.export import portable_policy
+from laser_tf.host import native_messages
 
 ONNX = "onnx"
 _INSTALLATION = (
@@ -26,19 +25,13 @@ _INSTALLATION = (
 def write_tflite(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> None:
     """Writes the greedy policy for TFLite, with its builtin operations alone.
 
-    Args:
-      policy: Policy to write, with a torso that computes in float32.
-      path: New file. Its only signature is `serving_default`.
-
-    Raises:
-      UserError: If TFLite lacks an operation of the policy.
-      OSError: If the file cannot be written.
+    The only signature is `serving_default`. Raises UserError if TFLite lacks an operation.
     """
     greedy = _greedy(policy).get_concrete_function()
     model = tf.Module()
     model.variables_to_freeze = greedy.variables
     converter = tf.lite.TFLiteConverter.from_concrete_functions([greedy], model)
-    with _without_native_messages():
+    with native_messages.diverted(pathlib.Path(os.devnull)):  # Statistics, at every log level.
         content = _convert("tflite", converter.convert)
     path.write_bytes(content)
 
@@ -46,14 +39,7 @@ def write_tflite(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> 
 def write_onnx(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> None:
     """Writes the greedy policy for ONNX, with operation set 15.
 
-    Args:
-      policy: Policy to write, with a torso that computes in float32.
-      path: New file.
-
-    Raises:
-      MissingPackageError: If tf2onnx is not installed.
-      UserError: If ONNX lacks an operation of the policy.
-      OSError: If the file cannot be written.
+    Raises UserError if ONNX lacks an operation; also see `import_tf2onnx`.
     """
     tf2onnx, greedy = import_tf2onnx(), _greedy(policy)
     import onnx
@@ -70,11 +56,7 @@ def write_onnx(policy: portable_policy.PortablePolicy, path: pathlib.Path) -> No
 
 
 def import_tf2onnx() -> ModuleType:
-    """Imports tf2onnx, which is not among this package's requirements.
-
-    Raises:
-      MissingPackageError: If tf2onnx or a package that it imports is missing.
-    """
+    """Imports tf2onnx; raises MissingPackageError if it or a package that it imports is missing."""
     try:
         import onnx  # noqa: F401
         import tf2onnx
@@ -89,20 +71,6 @@ def _greedy(policy: portable_policy.PortablePolicy) -> tf.types.experimental.Gen
     """Returns the greedy function with named inputs and outputs."""
     signature = [*policy.step_signature(), policy.state_signature()]
     return portable_policy.with_named_tensors(policy.greedy, signature, "next_state_")
-
-
-@contextlib.contextmanager
-def _without_native_messages() -> Iterator[None]:
-    """Drops what C++ writes to standard error: TFLite prints statistics at every log level."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with pathlib.Path(os.devnull).open("w") as null:
-            os.dup2(null.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def _convert(model_format: str, converter: Callable[[], Any]) -> Any:

@@ -13,6 +13,12 @@ from laser_tf.environments import base
 from laser_tf.export import portable_policy
 from laser_tf.training import run_config
 
+_STATES = {  # First part of a state's name -> meaning.
+    "core": "the core's memory",
+    "frames": "frames before the newest",
+    "previous": "the last action, which the policy took",
+}
+
 
 def describe(
     policy: portable_policy.PortablePolicy,
@@ -20,13 +26,10 @@ def describe(
     agent_steps: int,
     native: Mapping[str, base.NativeSpec],
 ) -> dict[str, Any]:
-    """Returns the content of `policy.json`.
+    """Returns the content of `policy.json` about the policy.
 
-    Args:
-      policy: Exported policy.
-      config: Configuration of its run.
-      agent_steps: Agent steps behind its weights.
-      native: Task -> specs of its environment before their conversion.
+    `agent_steps` are those behind the weights, and `native` has the specs of each task's
+    environment before their conversion.
     """
     environment = config.environment
     scales = environment.reward_scales or [1.0] * len(native)
@@ -45,7 +48,7 @@ def describe(
         "observation": tree.map_structure(lambda leaf: leaf.name, policy.step_signature()[0]),
         "inputs": _inputs(policy, config, native),
         "state": [
-            _entry(name, signature, _state_meaning(name))
+            _entry(name, signature, _STATES[name.split("_")[0]])
             for name, signature in policy.state_signature().items()
         ],
         "action": describe_action(policy.spec.action, native),
@@ -87,20 +90,20 @@ def describe_action(
     spec: specs.BoundedArray, native: Mapping[str, base.NativeSpec]
 ) -> dict[str, Any]:
     """Returns the entry of the policy's action, which the tasks' environments may convert."""
-    is_discrete = isinstance(spec, specs.DiscreteArray)
-    units = "continuous, in the environment's units"
-    meaning = "index of the environment's actions" if is_discrete else units
     actions = [own.action for own in native.values()]
     is_nest = not all(isinstance(action, specs.Array) for action in actions)
     if is_nest or isinstance(spec, types.ProductSpec):
         meaning = "numbers of the environment's action one after the other, integers from 0; "
         meaning += "`tasks` describes that action"
-        return _entry("action", tf.TensorSpec([None, *spec.shape], spec.dtype), meaning, spec)
-    if first := _common(list(map(_first, actions))):
-        meaning += f", which begin with {first}"
-    shape = _common([list(action.shape) for action in actions])
-    if shape != list(spec.shape):
-        meaning += f"; the environment gets it in the shape {shape}"
+    else:
+        is_discrete = isinstance(spec, specs.DiscreteArray)
+        units = "continuous, in the environment's units"
+        meaning = "index of the environment's actions" if is_discrete else units
+        if first := _common(list(map(_first, actions))):
+            meaning += f", which begin with {first}"
+        shape = _common([list(action.shape) for action in actions])
+        if shape != list(spec.shape):
+            meaning += f"; the environment gets it in the shape {shape}"
     return _entry("action", tf.TensorSpec([None, *spec.shape], spec.dtype), meaning, spec)
 
 
@@ -122,21 +125,12 @@ def _inputs(
     native: Mapping[str, base.NativeSpec],
 ) -> list[dict[str, Any]]:
     observation, reward, discount, is_first = policy.step_signature()
-    leaves = zip(
-        tree.flatten(observation),
-        tree.flatten(policy.spec.observation),
-        zip(*(own.observation_offsets for own in native.values()), strict=True),
-        strict=True,
-    )
-    entries = [
-        _entry(
-            signature.name,
-            signature,
-            _observation_meaning(spec, config, _common(list(offsets))),
-            spec,
-        )
-        for signature, spec, offsets in leaves
-    ]
+    offsets = zip(*(own.observation_offsets for own in native.values()), strict=True)
+    signatures, leaves = tree.flatten(observation), tree.flatten(policy.spec.observation)
+    entries = []
+    for signature, spec, of_tasks in zip(signatures, leaves, offsets, strict=True):
+        meaning = _observation_meaning(spec, config, _common(list(of_tasks)))
+        entries.append(_entry(signature.name, signature, meaning, spec))
     scales = config.environment.reward_scales
     scaled = f", times {list(scales)}, task by task, as in training" if scales else ""
     return [
@@ -164,11 +158,6 @@ def _observation_meaning(spec: specs.Array, config: run_config.RunConfig, offset
     return f"as the environment gives it{less}: {inside}"
 
 
-def _state_meaning(name: str) -> str:
-    kinds = {"core": "the core's memory", "frames": "frames before the newest"}
-    return kinds.get(name.split("_")[0], "the last action, which the policy took")
-
-
 def _entry(
     name: str, signature: tf.TensorSpec, meaning: str, spec: specs.Array | None = None
 ) -> dict[str, Any]:
@@ -179,9 +168,8 @@ def _entry(
         "meaning": meaning,
     }
     if isinstance(spec, specs.BoundedArray):
-        # One number if all entries have the same; texts, since JSON has no infinity.
         for bound in ("minimum", "maximum"):
-            values = np.unique(getattr(spec, bound))
-            every = getattr(spec, bound).flat
-            entry[bound] = str(values[0]) if len(values) == 1 else list(map(str, every))
+            # One number if all entries have the same; texts, since JSON has no infinity.
+            values = list(map(str, getattr(spec, bound).flat))
+            entry[bound] = values[0] if len(set(values)) == 1 else values
     return entry

@@ -19,8 +19,7 @@ _FUNCTIONS = ("initial_state", "greedy", "sample")
 def read_description(folder: pathlib.Path) -> dict[str, Any]:
     """Returns the content of `policy.json`.
 
-    Raises:
-      UserError: If the file is missing or damaged, or describes another format than a SavedModel.
+    Raises UserError if the file is missing or damaged, or describes another format.
     """
     path = folder / DESCRIPTION
     try:
@@ -50,8 +49,7 @@ def read_description(folder: pathlib.Path) -> dict[str, Any]:
 def load_functions(folder: pathlib.Path) -> Any:
     """Returns an object with the functions of the SavedModel, see docs/export.md.
 
-    Raises:
-      UserError: If files are missing or damaged, or the SavedModel is not one of `launch.export`.
+    Raises UserError if files are missing or damaged, or the functions are missing.
     """
     import tensorflow as tf
 

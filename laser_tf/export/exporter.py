@@ -79,17 +79,11 @@ def export(
 
 
 class Restored(NamedTuple):
-    """Policy of a run.
-
-    Attributes:
-      policy: Policy with the newest or the best weights.
-      about: Description, see `description.describe`.
-      learner_updates: Learner updates behind the weights.
-    """
+    """Policy of a run with its newest or best weights."""
 
     policy: portable_policy.PortablePolicy
-    about: dict[str, Any]
-    learner_updates: int
+    about: dict[str, Any]  # See `description.describe`.
+    learner_updates: int  # Behind the weights.
 
 
 def restore(
@@ -123,10 +117,7 @@ def _compute_dtype(requested: str, model_format: str) -> str:
 
 
 def _evaluation(workdir: pathlib.Path, best: bool) -> dict[str, Any] | None:
-    """Returns the run's newest evaluation without single returns.
-
-    Returns None if the evaluation is missing, or if it is not one of the exported weights.
-    """
+    """Returns the run's newest evaluation without single returns, if of the exported weights."""
     try:
         evaluation = json.loads(evaluation_files.result_file(workdir).read_text())
         if (evaluation["protocol"].get("weights") == "best") != best:
@@ -143,13 +134,9 @@ def save(
     train_step: int,
     model_format: str = SAVED_MODEL,
 ) -> None:
-    """Writes a policy in a format; see the writers for the errors.
+    """Writes a policy into an existing directory; see the writers for the errors.
 
-    Args:
-      policy: Policy to save.
-      folder: Existing directory.
-      train_step: Learner updates behind the weights.
-      model_format: One of `FORMATS`.
+    `train_step` is the number of learner updates behind the weights.
     """
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)  # Libraries log progress, renamed tensors and caught errors.

@@ -57,9 +57,6 @@ _NEEDS = {
     "tflite": "A TFLite model of builtin operations, `policy.tflite`",
     "onnx": "An ONNX model of operation set 15, `policy.onnx`",
 }
-_CONVERTED_FUNCTIONS = {
-    "greedy": "inputs and `state_<name>` -> action and `next_state_<name>`: the best action"
-}
 
 
 def run_facts(
@@ -70,13 +67,9 @@ def run_facts(
 ) -> dict[str, Any]:
     """Returns the entries of `policy.json` about the run and the format.
 
-    Args:
-      config: Configuration of the run, nested.
-      learner_updates: Learner updates behind the weights.
-      evaluation: Content of the run's `evaluation.json`; None without evaluation.
-      model_format: One of `exporter.FORMATS`.
+    `evaluation` is the content of the run's `evaluation.json`; None without evaluation.
     """
-    facts = {
+    facts: dict[str, Any] = {
         "format": model_format,
         "learner_updates": learner_updates,
         "versions": {"laser_tf": versions.of_package(), **versions.recorded()},
@@ -88,7 +81,10 @@ def run_facts(
             if name != "cluster"
         },
     }
-    return facts | ({} if model_format == "saved_model" else {"functions": _CONVERTED_FUNCTIONS})
+    if model_format != "saved_model":
+        greedy = "inputs and `state_<name>` -> action and `next_state_<name>`: the best action"
+        facts["functions"] = {"greedy": greedy}
+    return facts
 
 
 def page(about: Mapping[str, Any]) -> str:
@@ -171,13 +167,13 @@ def _evaluation(evaluation: Mapping[str, Any] | None) -> str:
 
 def _zeros(entries: list[dict[str, Any]]) -> str:
     """Returns lines of Python: the first step of one environment, by the names of its tensors."""
-
-    def value(name: str, shape: list[Any], dtype: str) -> str:
+    lines = []
+    for entry in entries:
+        name, shape = entry["name"], [1, *entry["shape"][1:]]
         is_one = name in ("discount", "is_first") or name.endswith("action_mask")
         function = "ones" if is_one else "zeros"
-        return f'    "{name}": np.{function}({[1, *shape[1:]]}, "{dtype}"),'
-
-    return "\n".join(value(e["name"], e["shape"], e["dtype"]) for e in entries)
+        lines.append(f'    "{name}": np.{function}({shape}, "{entry["dtype"]}"),')
+    return "\n".join(lines)
 
 
 def _table(title: str, entries: list[dict[str, Any]]) -> str:

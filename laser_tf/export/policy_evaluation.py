@@ -5,16 +5,16 @@ import itertools
 import pathlib
 import time
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from laser_tf import errors, types
-from laser_tf.environments import environment_config, factory, user_modules
+from laser_tf.environments import factory
 from laser_tf.evaluation import episode_runner, episode_video, run_evaluation
 from laser_tf.export import exported
 from laser_tf.monitoring import progress
-from laser_tf.training import config_choices, run_config
+from laser_tf.training import run_config
 
 _SEEDS = 2**31  # Seeds of `sample` are below.
 
@@ -28,43 +28,29 @@ def evaluate(
     greedy: bool = False,
     environment_changes: Mapping[str, Any] | None = None,
     trust_config: bool = False,
-    stream: TextIO | None = None,
 ) -> dict[str, Any]:
     """Evaluates a SavedModel of `launch.export`; writes nothing into its directory.
 
-    Args:
-      folder: Directory of the policy.
-      episodes: Number of episodes of each task, at least 1.
-      seed: Seed of environments and actions.
-      videos: Directory for a video of the median episode of each task; None for no video.
-      greedy: Whether to take the action of the largest probability or value instead of sampling.
-      environment_changes: See `run_evaluation.evaluate`.
-      trust_config: Whether the `policy.json` may name modules to import.
-      stream: Stream that the progress is shown on; None for standard error.
-
-    Returns:
-      The summary that `run_evaluation.evaluate` returns, without measurements of the training.
-
-    Raises:
-      UserError: If files are missing or damaged, or the policy does not fit the environment.
-      UntrustedError: If `policy.json` names modules that are not in `environment_changes`.
-      ConfigError: If the agent does not fit the changed environments.
-      EnvironmentFailedError: If the environments fail, or an episode does not end.
+    For the arguments and further errors see `run_evaluation.evaluate`. `videos` is a directory for
+    a video of the median episode of each task. Returns the same summary without measurements of the
+    training. Raises UserError if files are missing or damaged, or the policy does not fit the
+    environment.
     """
     about = exported.read_description(folder)
-    trained_on, config, changes = _read_environments(
-        folder / exported.DESCRIPTION, about["config"], environment_changes or {}, trust_config
+    run_config.check_nesting(about["config"])
+    # The other sections may be those of another version, since their agent is not created.
+    values = {"environment": about["config"].get("environment", {})}
+    trained_on, config, changes = run_evaluation.change_environment(
+        folder / exported.DESCRIPTION, values, environment_changes or {}, trust_config
     )
     functions = exported.load_functions(folder)
     start, num_tasks = time.monotonic(), len(config.tasks)
     num_envs = episode_runner.environments_per_task(episodes, num_tasks)
+    environment = factory.make_environment(config, seed=seed, num_envs=num_envs)
+    title = f"evaluating {config.task}"
     with (
-        contextlib.closing(
-            factory.make_environment(config, seed=seed, num_envs=num_envs)
-        ) as environment,
-        progress.EvaluationDisplay(
-            episodes * num_tasks, f"evaluating {config.task}", stream
-        ) as display,
+        contextlib.closing(environment),
+        progress.EvaluationDisplay(episodes * num_tasks, title) as display,
     ):
         if changes:
             run_evaluation.check_spec(environment.spec(), trained_on)
@@ -89,41 +75,10 @@ def evaluate(
     return summary
 
 
-def _read_environments(
-    source: pathlib.Path, values: Mapping[str, Any], given: Mapping[str, Any], trust_config: bool
-) -> tuple[
-    environment_config.EnvironmentConfig, environment_config.EnvironmentConfig, dict[str, Any]
-]:
-    """Returns the environments of the training, those of the evaluation, and what differs.
-
-    For the errors see `evaluate`.
-
-    Args:
-      source: File with the configuration.
-      values: Configuration of the training.
-      given: Values of the environments to change.
-      trust_config: See `evaluate`.
-    """
-    run_config.check_nesting(values)
-    # The other sections may be those of another version, since their agent is not created.
-    values = {"environment": values.get("environment", {})}
-    if not trust_config:
-        user_modules.check_trusted(source, run_config.user_code_of(values), given.values())
-    suite = values["environment"].get("suite")
-    section_class = config_choices.chosen_class("environment", suite)
-    trained_on = run_config.parse_section("environment", section_class, values)
-    config, changes = run_evaluation.change_environment(trained_on, values["environment"], given)
-    if not trust_config:
-        named = config.user_code() if "task" in given else ()
-        user_modules.check_trusted(source, trained_on.user_code(), named)
-    return trained_on, config, changes
-
-
 class _Policy:
-    """Acts on time steps of N environments with the functions of a SavedModel."""
+    """Acts on time steps of N environments with a SavedModel; takes greedy actions without seed."""
 
     def __init__(self, functions: Any, num_envs: int, seed: int | None):
-        """Creates the policy; `seed` is that of sampled actions, or None for greedy actions."""
         self._functions = functions
         self._random = None if seed is None else np.random.default_rng(seed)
         self._state = functions.initial_state(num_envs)

@@ -21,22 +21,16 @@ State = dict[str, tf.Tensor]
 
 
 class PortablePolicy:
-    """The functions of an agent that an export saves.
+    """The functions of an agent, with the exploration of evaluations, that an export saves.
 
     A step is `observation` (a nest with images as single frames), `reward` float32 [B], `discount`
     float32 [B] and `is_first` bool [B]; see `types.EnvOutput`.
     """
 
     def __init__(self, agent: base.Agent, spec: types.EnvironmentSpec, frame_stack: int):
-        """Wraps an agent.
+        """Wraps an agent that receives K = `frame_stack` frames; the spec has single frames.
 
-        Args:
-          agent: Agent built for evaluations, with their exploration.
-          spec: Spec of the environment, with images as single frames.
-          frame_stack: K, frames in the images that the agent receives.
-
-        Raises:
-          ConfigError: If parts of the observation cannot be named in a SavedModel.
+        Raises ConfigError if parts of the observation cannot be named in a SavedModel.
         """
         observations.check_names(spec.observation)
         self._agent = agent
@@ -146,13 +140,8 @@ def with_named_tensors(
 ) -> tf.types.experimental.GenericFunction:
     """Returns a policy's function for servers and other formats: named tensors in and out.
 
-    Args:
-      function: Function of a policy that returns a state, or an action and a state.
-      signature: `tf.TensorSpec`s of its arguments, whose names become the inputs.
-      state_prefix: First part of the names of the returned state.
-
-    Returns:
-      A `tf.function` that returns a dictionary of tensors.
+    The function returns a state, or an action and a state. The names of the `tf.TensorSpec`s in its
+    signature become the inputs; names of the returned state begin with `state_prefix`.
     """
 
     def call(*tensors: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -53,13 +53,7 @@ class Trajectory(NamedTuple):
 def write(policy: portable_policy.PortablePolicy, folder: pathlib.Path, train_step: int) -> None:
     """Writes a SavedModel with the functions and signatures of TF-Agents and of this project.
 
-    Args:
-      policy: Policy to save.
-      folder: New directory.
-      train_step: Learner updates behind the weights.
-
-    Raises:
-      OSError, tf.errors.OpError: If the model cannot be written.
+    Raises OSError or tf.errors.OpError if the model cannot be written.
     """
     model = tf.Module()
     model.model_variables = policy.variables
@@ -106,15 +100,12 @@ def _add_tf_agents(
         step = time_step.observation, time_step.reward, time_step.discount, is_first
         return PolicyStep(*policy.greedy(*step, policy_state), info=())
 
-    def get_initial_state(batch_size: tf.Tensor) -> portable_policy.State:
-        return policy.initial_state(batch_size)
-
     observation, reward, discount, _ = policy.step_signature()
     step_type = tf.TensorSpec([None], tf.int32, "step_type")
     arguments = [TimeStep(step_type, reward, discount, observation), policy.state_signature()]
     size = [tf.TensorSpec([], tf.int32, "batch_size")]
-    model.action = tf.function(action, input_signature=arguments, autograph=False)
-    model.get_initial_state = tf.function(get_initial_state, input_signature=size, autograph=False)
+    model.action = _compile(action, arguments)
+    model.get_initial_state = _compile(policy.initial_state, size)
     inputs = [
         tf.TensorSpec(spec.shape, spec.dtype, "/".join(map(str, path)))
         for path, spec in tree.flatten_with_path(arguments)
@@ -125,7 +116,7 @@ def _add_tf_agents(
         states = {f"state/{name}": tensor for name, tensor in step.state.items()}
         return {"action": step.action, **states}
 
-    signatures["action"] = tf.function(flat_action, input_signature=inputs, autograph=False)
+    signatures["action"] = _compile(flat_action, inputs)
     signatures["get_initial_state"] = model.get_initial_state
 
 

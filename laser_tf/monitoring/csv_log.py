@@ -21,8 +21,7 @@ class CsvLog(Generic[Row]):
     """A CSV file of named tuples, whose first element is the number of env frames.
 
     Integers are counts, floats are finite, and an optional float without a value is an empty cell.
-    Any thread may call `add`; one thread calls the other methods. Creation leaves the file
-    unchanged.
+    Any thread may call `add`; one thread calls the other methods.
     """
 
     def __init__(self, path: pathlib.Path, row_class: type[Row], columns: Sequence[str]):
@@ -68,15 +67,14 @@ class CsvLog(Generic[Row]):
         return rows, unreadable
 
     def _parse(self, line: str) -> Row:
-        """Returns the row of a line; raises ValueError if the line is damaged."""
+        """Raises ValueError if the line is damaged."""
         cells = zip(line.split(","), self._types, strict=True)
         return self._row_class(*(_parse_cell(text, expected) for text, expected in cells))
 
     def check(self) -> tuple[list[Row], int]:
-        """Returns the rows and the number of unreadable lines; writes nothing.
+        """Returns the rows and the number of unreadable lines.
 
-        Raises:
-          WorkdirError: If the file cannot be read, or most of its lines are unreadable.
+        Raises WorkdirError if the file cannot be read, or most of its lines are unreadable.
         """
         try:
             rows, unreadable = self._load()
@@ -100,23 +98,15 @@ class CsvLog(Generic[Row]):
         """Creates the file, or drops the rows beyond a checkpoint, which the run will repeat.
 
         Logs unreadable lines, and copies a file with such lines to one with the suffix `.damaged`.
-
-        Args:
-          env_frames: Env frames of the checkpoint; None drops all rows.
-
-        Returns:
-          The remaining rows, oldest first.
-
-        Raises:
-          WorkdirError: If the file cannot be written, or see `check`.
+        Returns the remaining rows, oldest first; without `env_frames` there are none. Raises
+        WorkdirError if the file cannot be written; also see `check`.
         """
         rows, unreadable = ([], 0) if env_frames is None else self.check()
         rows = [row for row in rows if row[0] <= env_frames]
-        lines = (self._header, *map(self._render, rows))
         try:
             if unreadable:
                 self._copy_damaged(unreadable)
-            atomic.write(self._path, "".join(f"{line}\n" for line in lines))
+            atomic.write(self._path, f"{self._header}\n{self._render(rows)}")
         except OSError as error:
             raise self._failure("write", error) from None
         return rows
@@ -129,8 +119,8 @@ class CsvLog(Generic[Row]):
             "%s has %d unreadable lines: copied the file to %s", self._path, unreadable, copy
         )
 
-    def _render(self, row: Row) -> str:
-        return ",".join(map(_render_cell, row, self._types))
+    def _render(self, rows: Sequence[Row]) -> str:
+        return "".join(",".join(map(_render_cell, row, self._types)) + "\n" for row in rows)
 
     def add(self, row: Row) -> None:
         """Stores a row for the next `flush`."""
@@ -141,9 +131,8 @@ class CsvLog(Generic[Row]):
         rows = [self._unwritten.popleft() for _ in range(len(self._unwritten))]
         if not rows:
             return
-        text = "".join(f"{self._render(row)}\n" for row in rows)
         try:
-            append(self._path, text.encode(), start=f"{self._header}\n".encode())
+            append(self._path, self._render(rows).encode(), start=f"{self._header}\n".encode())
         except OSError as error:
             self._unwritten.extendleft(reversed(rows))
             self._notice.failed(
@@ -154,10 +143,7 @@ class CsvLog(Generic[Row]):
 
 
 def append(path: pathlib.Path, content: bytes, start: bytes) -> None:
-    """Appends to a file, or to `start` in a new or empty file.
-
-    An OSError leaves the file unchanged.
-    """
+    """Appends to a file, or to `start` in a new or empty file; an OSError leaves it unchanged."""
     size = path.stat().st_size if path.exists() else 0
     try:
         with path.open("ab") as file:
@@ -171,16 +157,12 @@ def append(path: pathlib.Path, content: bytes, start: bytes) -> None:
 def _parse_cell(text: str, expected: Any) -> Any:
     if expected is str:
         return text
-    if expected is int:
-        count = int(text)
-        if not 0 <= count <= config_checks.MAX_INT64:
-            raise ValueError(f"{count} is out of range")
-        return count
-    if expected is not float and not text:
+    if not text and expected not in (int, float):
         return None
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is not finite")
+    number = int(text) if expected is int else float(text)
+    is_valid = 0 <= number <= config_checks.MAX_INT64 if expected is int else math.isfinite(number)
+    if not is_valid:
+        raise ValueError(f"{text} is out of range")
     return number
 
 

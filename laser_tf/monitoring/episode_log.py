@@ -1,8 +1,4 @@
-"""`episodes.csv`: every finished training episode of a run, one row each.
-
-Columns: `env_frames`, frames that the learner had consumed when the episode was reported; `task`,
-its name; `return`, the sum of raw rewards; `length` in agent steps.
-"""
+"""`episodes.csv`: every finished training episode of a run, one row each."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -28,7 +24,7 @@ class Episodes(NamedTuple):
 class Row(NamedTuple):
     """A finished episode."""
 
-    env_frames: int
+    env_frames: int  # that the learner had consumed when the episode was reported
     task: str
     episode_return: float  # sum of raw rewards
     length: int  # agent steps

@@ -15,19 +15,17 @@ from laser_tf.workdir import atomic, run_directory
 FILE = "tracking.json"  # in a run directory: "service:project" -> id and env_frames sent so far
 
 
+class _Run(NamedTuple):
+    id: str
+    log: Callable[[int, Mapping[str, float]], object]  # env frames, metrics
+    save: Callable[[pathlib.Path], object]
+
+
 class _Kind(NamedTuple):
     requirements: str  # that pip installs
     failure: str  # class of the package's errors
     remedy: str  # of most of them
-    open: Callable[..., contextlib.AbstractContextManager["_Run"]]
-
-
-class _Run(NamedTuple):
-    """A run at a service."""
-
-    id: str
-    log: Callable[[int, Mapping[str, float]], object]  # env frames, metrics
-    save: Callable[[pathlib.Path], object]
+    open: Callable[..., contextlib.AbstractContextManager[_Run]]
 
 
 @contextlib.contextmanager
@@ -91,26 +89,25 @@ class TrackedRun:
 
     Attributes:
       env_frames: Env frames of the last recorded row; -1 before the first.
+      log: Sends a row of finite numbers, given its env frames, without recording it.
       save: Sends a file, given its path.
     """
 
+    env_frames: int
+
     def __init__(self, run: _Run, path: pathlib.Path, key: str, env_frames: int):
+        self.log = run.log
         self.save = run.save
-        self.env_frames = env_frames
-        self._run = run
+        self._id = run.id
         self._path = path
         self._key = key
         self.record(env_frames)  # A failed process continues this run, too.
-
-    def log(self, env_frames: int, row: Mapping[str, float]) -> None:
-        """Sends a row of finite numbers, without recording it."""
-        self._run.log(env_frames, row)
 
     def record(self, env_frames: int) -> None:
         """Records that all rows up to a number of env frames were sent."""
         self.env_frames = env_frames
         entries = _read_entries(self._path)  # Now, because a run may have several services.
-        entries[self._key] = {"id": self._run.id, "env_frames": env_frames}
+        entries[self._key] = {"id": self._id, "env_frames": env_frames}
         atomic.write(self._path, json.dumps(entries, indent=2) + "\n")
 
 
@@ -119,21 +116,16 @@ def _read_entries(path: pathlib.Path) -> dict[str, Any]:
 
 
 class Service:
-    """A service whose package is imported.
+    """One of `SERVICES`, whose package is imported.
 
     Attributes:
       error: Class of the package's errors.
     """
 
     def __init__(self, name: str, user: str):
-        """Imports the package, which reads its own environment variables.
+        """Imports the package; raises MissingPackageError if a package is missing.
 
-        Args:
-          name: One of `SERVICES`.
-          user: Flag or class that uses the service, for the message.
-
-        Raises:
-          MissingPackageError: If the package, or something that it needs, is missing.
+        `user` is the flag or class that uses the service, for the message.
         """
         self._name = name
         self._kind = _KINDS[name]
@@ -150,9 +142,7 @@ class Service:
     def open(self, workdir: pathlib.Path, project: str) -> Iterator[TrackedRun]:
         """Yields the service's run of a run directory, new or continued.
 
-        Args:
-          workdir: Directory of a run.
-          project: W&B's project or MLflow's experiment.
+        `project` is W&B's project or MLflow's experiment.
 
         Raises:
           WorkdirError: If the directory holds no run.

@@ -16,11 +16,10 @@ _EVALUATION_SECONDS = 0.5
 
 
 class LiveText:
-    """A context manager that shows the newest state of something.
+    """A context manager that shows the newest state on a stream, by default standard output.
 
     On a terminal it is redrawn in place, and lines logged in the meantime appear above it.
-    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds. The default stream
-    is standard output.
+    Elsewhere (a pipe, a file, CI) its plain text is printed every few seconds.
     """
 
     def __init__(self, stream: TextIO | None = None):
@@ -34,9 +33,17 @@ class LiveText:
         self._unprinted = ""
 
     def __enter__(self) -> Self:
-        if self._is_live:
-            self._live.start()
-            self._redirect_logging()
+        if not self._is_live:
+            return self
+        self._live.start()
+        # Handlers bypass the `sys.stderr` that rich has replaced, and the next redraw would erase
+        # their output.
+        handlers: list[Any] = logging.getLogger().handlers
+        for handler in handlers:
+            stream = getattr(handler, "stream", None)
+            if stream and stream.isatty():
+                handler.setStream(sys.stderr)
+                self._log_streams.append((handler, stream))
         return self
 
     def __exit__(self, *_) -> None:
@@ -46,16 +53,6 @@ class LiveText:
             self._live.stop()
         elif self._unprinted:
             self._print()
-
-    def _redirect_logging(self) -> None:
-        # Handlers bypass the `sys.stderr` that rich has replaced, and the next redraw would erase
-        # their output.
-        handlers: list[Any] = logging.getLogger().handlers
-        for handler in handlers:
-            stream = getattr(handler, "stream", None)
-            if stream and stream.isatty():
-                handler.setStream(sys.stderr)
-                self._log_streams.append((handler, stream))
 
     def show(self, plain: str, drawn: console.RenderableType) -> None:
         """Replaces the state, in plain lines of text and as it is drawn on a terminal."""
@@ -81,14 +78,12 @@ def render(
 ) -> tuple[str, console.Group]:
     """Returns a plain line, and a title, a bar and items for a terminal.
 
-    Args:
-      title: Title, which is cut on a narrow terminal.
-      share: Completed share of the work, 0 to 1.
-      seconds_left: NaN if unknown.
-      numbers: Short texts; the first one is the amount of completed work.
+    `share` of the work, 0 to 1, is complete. `seconds_left` is NaN if unknown. The first of
+    `numbers` is the amount of completed work.
     """
     amount, *others = numbers
-    left = f"left {_duration(seconds_left)}"
+    is_unknown = math.isnan(seconds_left)
+    left = f"left {'-' if is_unknown else datetime.timedelta(seconds=round(seconds_left))}"
     bar = table.Table.grid(padding=(0, 2, 0, 0), expand=True)
     bar.add_column(ratio=1)
     for _ in range(2):
@@ -113,7 +108,7 @@ class Progress(NamedTuple):
 
 
 class ProgressDisplay(LiveText):
-    """Shows how far a run is; a context manager."""
+    """Shows how far a run is."""
 
     def __init__(self, total_env_frames: int, title: str, stream: TextIO | None = None):
         super().__init__(stream)
@@ -157,9 +152,9 @@ class ProgressDisplay(LiveText):
 
 
 class EvaluationDisplay(LiveText):
-    """Shows how many episodes of all tasks are complete; a context manager.
+    """Shows how many episodes are complete, by default on standard error.
 
-    The default stream is standard error, since standard output may get the result.
+    Standard output may get the result.
     """
 
     def __init__(self, episodes: int, title: str, stream: TextIO | None = None):
@@ -189,7 +184,3 @@ class EvaluationDisplay(LiveText):
 def number(value: float, digits: int) -> str:
     """Returns the number with so many decimals; a dash for NaN."""
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _duration(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else str(datetime.timedelta(seconds=round(seconds)))

@@ -63,18 +63,16 @@ class EpisodeReturns:
             for task, episodes in self._episodes.items()
         }
 
-    def _take_new(self) -> dict[str, float]:
-        """Returns each task's mean return since the last call, NaN without an episode."""
-        return {
-            task: _mean([new.popleft() for _ in range(len(new))]) for task, new in self._new.items()
-        }
-
     def metrics(self) -> dict[str, float]:
         """Returns the TensorBoard metrics of all tasks together and, if several, of each.
 
         `mean_return` covers the episodes since the last call.
         """
-        returns, lengths, new = self._means(0), self._means(1), self._take_new()
+        returns, lengths = self._means(0), self._means(1)
+        new = {
+            task: _mean([values.popleft() for _ in range(len(values))])
+            for task, values in self._new.items()
+        }
         rows = {
             tensorboard.NEW_RETURN: _mean(new.values()),
             tensorboard.RETURN: _mean(returns.values()),
@@ -98,6 +96,7 @@ class Reporter:
 
     A row is due after `metrics_seconds` or `metrics_frames`. Before this command the run had
     trained for `env_frames` and `wall_seconds`. The pace of the first row includes a warm-up.
+    Counters of faults are left out until they are not 0.
     """
 
     def __init__(
@@ -110,22 +109,20 @@ class Reporter:
         metrics_frames: int,
         env_frames: int,
         wall_seconds: float = 0.0,
-        clock: Callable[[], float] = time.monotonic,
     ):
-        self._clock = clock
-        self._wall_start = clock() - wall_seconds
+        self._wall_start = time.monotonic() - wall_seconds
         self._show = show
         self._writer = writer
         self._returns = returns
         self._episodes = episodes
-        self._hidden = set(FAULT_COUNTERS)  # Those that have always been 0.
+        self._hidden = set(FAULT_COUNTERS)
         self._metrics_seconds = metrics_seconds
         self._metrics_frames = metrics_frames
-        self._next_progress = clock()
+        self._next_progress = 0.0
         self._start_period(env_frames)
 
     def _start_period(self, env_frames: int) -> None:
-        self._period_start = self._clock()
+        self._period_start = time.monotonic()
         self._period_frames = env_frames
         self._busy_seconds = 0.0
         self._updates = 0
@@ -145,13 +142,11 @@ class Reporter:
         metrics: Callable[[], Mapping[str, float]],
         last: bool = False,
     ) -> dict[str, float] | None:
-        """Shows the progress and writes a row and new episodes, each if it is due.
+        """Shows the progress and writes a row and new episodes, each if it is due or at the end.
 
-        `metrics` returns values that need no average over updates. Counters of faults are left out
-        until they are not 0. At the last call both are due.
-        Returns the row, if any.
+        `metrics` returns values that need no average over updates. Returns the row, if any.
         """
-        now = self._clock()
+        now = time.monotonic()
         seconds = max(now - self._period_start, 1e-9)
         pace, busy = self._updates / seconds, self._busy_seconds / seconds
         frames = env_frames - self._period_frames
@@ -163,24 +158,24 @@ class Reporter:
                 progress.Progress(env_frames, pace, mean_return, replay_fill(), policy_lag, busy)
             )
         is_due = seconds >= self._metrics_seconds or frames >= self._metrics_frames
-        if is_due or (last and self._updates):
-            row = {name: _mean(values) for name, values in self._values.items()}
-            measured = metrics()
-            self._hidden -= {name for name, value in measured.items() if value}
-            row |= {name: v for name, v in measured.items() if name not in self._hidden}
-            row |= self._returns.metrics()
-            row |= {
-                "run/wall_seconds": self._clock() - self._wall_start,
-                "replay/fill": replay_fill(),
-                "throughput/env_frames_per_second": frames / seconds,
-                "throughput/updates_per_second": pace,
-                "throughput/learner_busy_fraction": busy,
-            }
-            self._writer.write(env_frames, row)
-            self._episodes.flush()
-            self._start_period(env_frames)
-            return row
-        return None
+        if not (is_due or (last and self._updates)):
+            return None
+        measured = metrics()
+        self._hidden -= {name for name, value in measured.items() if value}
+        row = {
+            **{name: _mean(values) for name, values in self._values.items()},
+            **{name: value for name, value in measured.items() if name not in self._hidden},
+            **self._returns.metrics(),
+            "run/wall_seconds": time.monotonic() - self._wall_start,
+            "replay/fill": replay_fill(),
+            "throughput/env_frames_per_second": frames / seconds,
+            "throughput/updates_per_second": pace,
+            "throughput/learner_busy_fraction": busy,
+        }
+        self._writer.write(env_frames, row)
+        self._episodes.flush()
+        self._start_period(env_frames)
+        return row
 
 
 def _mean(values: Iterable[float]) -> float:

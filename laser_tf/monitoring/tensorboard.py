@@ -17,7 +17,7 @@ import tensorflow as tf
 from google.protobuf import message
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.custom_scalar import metadata as layout_metadata
+from tensorboard.plugins.custom_scalar import summary as layout_summary
 from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar import metadata as scalar_metadata
@@ -42,10 +42,10 @@ _FILE = re.compile(r"tfevents\.(\d+)")
 class MetricsWriter:
     """Writes scalars over env frames into a new event file in `folder`.
 
-    A resumed run adds a file to the directory, and TensorBoard drops the older rows from its first
-    row on. An evaluation may write to the directory of a run that trains: the next row then starts
-    another file, because TensorBoard reads only the latest. Rows that cannot be written, e.g. on a
-    full disk, are lost with one warning.
+    A resumed run adds a file, and TensorBoard drops the older rows from its first row on. After an
+    evaluation has written to the directory of a run that trains, the next row starts another file,
+    because TensorBoard reads only the latest. Rows that cannot be written, e.g. on a full disk, are
+    lost with one warning.
     """
 
     def __init__(self, folder: pathlib.Path):
@@ -61,10 +61,11 @@ class MetricsWriter:
                 self._folder.mkdir(parents=True, exist_ok=True)
             newest = max(map(_number, self._folder.iterdir()), default=0)
             if not self._path or _number(self._path) < newest:
-                self._path = self._folder / _file_name(newest + 1)
+                # The order of names is that of the numbers, independent of the clock.
+                name = f"{newest + 1:010d}.{socket.gethostname()}.{os.getpid()}.0.v2"
+                self._path = self._folder / f"events.out.tfevents.{name}"
             records = b"".join(_record(step=env_frames, **content) for content in contents)
-            start = _record(file_version="brain.Event:2")
-            csv_log.append(self._path, records, start)
+            csv_log.append(self._path, records, start=_record(file_version="brain.Event:2"))
         except OSError as error:
             reason = errors.first_line(error)
             self._notice.failed(
@@ -76,21 +77,23 @@ class MetricsWriter:
 
     def hyperparameters(self, config: dict[str, Any]) -> None:
         """Writes a flat configuration for TensorBoard's HPARAMS and TEXT pages."""
-        # The members of all sweeps have the same names, so a trial has two.
-        run = self._folder.absolute().parent
         # A pickled function of `laser_tf.train` is no text to read.
         config = {k: v for k, v in config.items() if k != "environment.pickled_function"}
         plain = {  # The page accepts neither tuples nor None.
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in config.items()
         }
-        trial = hparams.hparams_pb(plain, trial_id=f"{run.parent.name}/{run.name}")
+        # The members of all sweeps have the same names, so a trial has two.
+        trial_id = "/".join(self._folder.absolute().parts[-3:-1])
+        trial = hparams.hparams_pb(plain, trial_id=trial_id)
         self._append(0, {"summary": trial})
         self.write_table(0, "config", config)
 
     def write_table(self, env_frames: int, name: str, rows: Mapping[str, Any]) -> None:
         """Writes a table of keys and values for TensorBoard's TEXT page."""
-        self._append(env_frames, {"summary": text_summary.text_pb(name, _markdown(rows))})
+        cells = ((key, str(value).replace("|", "\\|") or " ") for key, value in rows.items())
+        lines = ("| key | value |", "|---|---|", *(f"| {key} | `{text}` |" for key, text in cells))
+        self._append(env_frames, {"summary": text_summary.text_pb(name, "\n".join(lines))})
 
     def chart_returns(self) -> None:
         """Shows the returns of training and evaluations in one chart of CUSTOM SCALARS."""
@@ -98,10 +101,8 @@ class MetricsWriter:
         returns = layout_pb2.MultilineChartContent(tag=tags)
         chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=returns)
         layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])
-        metadata = layout_metadata.create_summary_metadata()
-        content = [layout.SerializeToString()]
-        summary = _summary(layout_metadata.CONFIG_SUMMARY_TAG, content, metadata)
-        self._append(0, {"summary": summary})
+        content = layout_summary.pb(layout).SerializeToString()  # Of TensorFlow's own class.
+        self._append(0, {"summary": summary_pb2.Summary.FromString(content)})
 
     def write(self, env_frames: int, metrics: Mapping[str, float]) -> None:
         """Writes one row without its NaNs, which mean that nothing was measured yet.
@@ -125,13 +126,15 @@ class MetricsWriter:
             description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
         )
         # tf.summary.image would convert the video to a PNG, which does not move.
-        self._append(env_frames, {"summary": _summary(name, [*size, gif], metadata)})
+        tensor = tensor_util.make_tensor_proto([*size, gif])
+        value = summary_pb2.Summary.Value(tag=name, tensor=tensor, metadata=metadata)
+        self._append(env_frames, {"summary": summary_pb2.Summary(value=[value])})
 
     def write_sweep_columns(self, hyperparameters: Mapping[str, Mapping[str, Any]]) -> None:
-        """Writes the columns of the HPARAMS page for a sweep.
+        """Writes the columns of the HPARAMS page, given member -> `section.key` -> value.
 
-        They are task, agent, seed, the hyper-parameters, `section.key`, that the sweep varies, and
-        the returns of the evaluation after training and of the last training episodes.
+        They are task, agent, seed, the hyper-parameters, and the returns of the evaluation after
+        training and of the last training episodes.
         """
         names = sorted({name for given in hyperparameters.values() for name in given})
         columns = hparams.hparams_config_pb(
@@ -142,11 +145,6 @@ class MetricsWriter:
             ],
         )
         self._append(0, {"summary": columns})
-
-
-def _file_name(number: int) -> str:
-    """Returns a name whose order is that of the number, independent of the clock."""
-    return f"events.out.tfevents.{number:010d}.{socket.gethostname()}.{os.getpid()}.0.v2"
 
 
 def _number(path: pathlib.Path) -> int:
@@ -170,25 +168,11 @@ def _scalars(metrics: Mapping[str, float]) -> summary_pb2.Summary:
     return row
 
 
-def _summary(
-    tag: str, content: Sequence[bytes], metadata: summary_pb2.SummaryMetadata
-) -> summary_pb2.Summary:
-    tensor = tensor_util.make_tensor_proto(content)
-    value = summary_pb2.Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
-    return summary_pb2.Summary(value=[value])
-
-
-def _markdown(config: Mapping[str, Any]) -> str:
-    cells = ((name, str(value).replace("|", "\\|") or " ") for name, value in config.items())
-    return "\n".join(["| key | value |", "|---|---|", *(f"| {a} | `{b}` |" for a, b in cells)])
-
-
 def read_scalars(folder: pathlib.Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Reads one metric of a run from a directory of event files, which may be missing.
 
-    Returns:
-      Env frames int64 [n], ascending, and values float64 [n]. If frames were run twice, after a
-      crash, the values are those of the later run.
+    Returns env frames int64 [n], ascending, and values float64 [n]. If frames were run twice, after
+    a crash, the values are those of the later run.
     """
     return read_several(folder, (name,))[name]
 

@@ -27,8 +27,7 @@ def mean_capped_normalised(scores: Mapping[str, float]) -> float:
 def choose_bucket(suite: str, env_frames: int) -> tuple[int, int]:
     """Returns env frames of a bucket, and the number of buckets averaged into one point.
 
-    These are the papers' for Atari and DMLab if the run is long enough. Otherwise a bucket is a
-    fiftieth of the run.
+    These are the papers' for long runs on Atari and DMLab, otherwise a fiftieth of the run.
     """
     papers = {"atari": (ATARI_BUCKET, 1), "dmlab": (DMLAB_BUCKET, DMLAB_GROUP)}
     bucket, group = papers.get(suite, (env_frames, 1))
@@ -48,7 +47,7 @@ def sweep_curves(episodes: pd.DataFrame, bucket: int, group: int = 1) -> pd.Data
     Args:
       episodes: Columns member, task, env_frames (when the episode ended) and score.
       bucket: Env frames of a bucket.
-      group: Buckets averaged into a point; 10 on DMLab ("downsampling to 100M env steps").
+      group: Buckets averaged into a point.
 
     Returns:
       Columns member, env_frames (the middle of a point) and score. The score is NaN if a task has
@@ -75,8 +74,7 @@ def trailing_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, count:
 def window_means(steps: np.ndarray, values: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:
     """Returns the mean of the episodes that end in (n - window, n] for each n in `at`, float64 [K].
 
-    Episodes end at ascending env frames `steps`, [E], with returns `values`, [E]. The mean is NaN
-    if no episode ends.
+    It is NaN without an episode; for the arguments see `trailing_means`.
     """
     starts = np.searchsorted(steps, np.asarray(at) - window, side="right")
     return _means_between(values, starts, np.searchsorted(steps, at, side="right"))

@@ -1,7 +1,7 @@
-"""Estimates over several games with bootstrap intervals (Agarwal et al. 2021).
+"""Estimates over several games with stratified bootstrap intervals (Agarwal et al. 2021).
 
-The estimates and the stratified bootstrap are those of rliable, computed with SciPy. The package
-rliable 1.2 requires arch, which does not import alongside the pandas of requirements.lock.
+They are rliable's, computed with SciPy, because rliable 1.2 requires arch, which does not import
+alongside the pandas of requirements.lock.
 
 Scores are float64 [seeds, games], normalised; each game has the same number of seeds.
 """

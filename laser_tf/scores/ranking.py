@@ -26,9 +26,6 @@ def standings(scores: pd.DataFrame, normalised: pd.DataFrame | None = None) -> p
     Returns:
       Columns label, median_normalised and mean_normalised over tasks (not capped; NaN without
       references), mean_rank and elo.
-
-    Raises:
-      ValueError: If there are no scores, or a score is not finite.
     """
     if normalised is None:
         normalised = scores * np.nan
@@ -58,8 +55,8 @@ def elo_ratings(scores: pd.DataFrame) -> pd.Series:
 
     The higher score on a task wins; a tie is half a win for both. Ratings maximise the likelihood
     of these wins (Bradley and Terry 1952), if i wins against j with odds 10^((e_i - e_j) / 400).
-    Ratings are NaN for all agents if some agents win every task against all others: the likelihood
-    then grows with the distance.
+    Ratings are NaN if some agents win every task against all others: the likelihood then grows with
+    the distance.
     """
     _check(scores)
     values = scores.to_numpy(float)
@@ -82,6 +79,7 @@ def elo_ratings(scores: pd.DataFrame) -> pd.Series:
 
 
 def _check(scores: pd.DataFrame) -> None:
+    """Raises ValueError if there are no scores, or a score is not finite."""
     if scores.empty:
         raise ValueError("scores must hold an agent and a task, got none.")
     flat = scores.stack()

@@ -36,6 +36,11 @@ DOPAMINE_SEEDS = 5  # of each agent, of which `dopamine_curves.csv` holds the me
 DOPAMINE_WINDOW = 1_000_000  # env frames that a mean is taken over
 _KINDS = {"atari": HUMAN, "dmlab": HUMAN, "minatar": "single_task"}
 _FOLDER = pathlib.Path(__file__).parent
+_COLUMNS = {  # Suite -> file, columns of task and reference score.
+    "atari": [("atari57", "game", "human")],
+    "dmlab": [("dmlab30", "train_level", "human"), ("dmlab30", "test_level", "human")],
+    "minatar": [("minatar", "game", "laser")],
+}
 
 
 def kind(suite: str) -> str | None:
@@ -46,21 +51,17 @@ def kind(suite: str) -> str | None:
 @functools.cache
 def reference_scores(suite: str) -> dict[str, tuple[float, float]]:
     """Returns task -> (random score, reference score); empty for a suite without references."""
-    match suite:
-        case "atari":
-            return _scores("atari57", "game", "human")
-        case "dmlab":
-            trained = _scores("dmlab30", "train_level", "human")
-            return trained | _scores("dmlab30", "test_level", "human")
-        case "minatar":
-            return _scores("minatar", "game", "laser")
-    return {}
+    return {
+        row[task]: (float(row["random"]), float(row[column]))
+        for name, task, column in _COLUMNS.get(suite, ())
+        for row in _rows(name)
+    }
 
 
 @functools.cache
 def dmlab_test_levels() -> dict[str, str]:
     """Returns each DMLab-30 level's name in training -> its name in testing; 28 are the same."""
-    return {row["train_level"]: row["test_level"] for row in _rows("dmlab30_reference_scores")}
+    return {row["train_level"]: row["test_level"] for row in _rows("dmlab30")}
 
 
 @functools.cache
@@ -72,15 +73,8 @@ def dopamine_curves() -> pd.DataFrame:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    with (_FOLDER / f"{name}.csv").open() as lines:
+    with (_FOLDER / f"{name}_reference_scores.csv").open() as lines:
         return list(csv.DictReader(lines))
-
-
-def _scores(suite: str, task: str, reference: str) -> dict[str, tuple[float, float]]:
-    return {
-        row[task]: (float(row["random"]), float(row[reference]))
-        for row in _rows(f"{suite}_reference_scores")
-    }
 
 
 def normalised(suite: str, task: str, score: Score) -> Score:

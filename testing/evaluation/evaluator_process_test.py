@@ -109,7 +109,7 @@ class EvaluatorProcessTest(absltest.TestCase):
 
     def test_killed_process_is_replaced(self):
         process = self._start(_config())
-        pid = process.pid
+        pid = process._process.pid
         process.begin(_weights_of(LEFT), 100, 10)
         self.assertIsNone(process.result())
         summary = self._result(process)
@@ -120,14 +120,14 @@ class EvaluatorProcessTest(absltest.TestCase):
         messages.assert_names(self._result(process).reason, -9)
         process.begin(_weights_of(LEFT), 300, 30)
         self.assertEqual(self._result(process)["env_frames"], 300)
-        self.assertNotEqual(process.pid, pid)
+        self.assertNotEqual(process._process.pid, pid)
         process.close()
         with self.assertRaises(ProcessLookupError):
-            os.kill(process.pid, 0)
+            os.kill(process._process.pid, 0)
 
     def test_close_waits_for_neither_weights_nor_episodes(self):
         process = self._start(_config())
-        os.kill(process.pid, signal.SIGSTOP)
+        os.kill(process._process.pid, signal.SIGSTOP)
         # The thread blocks while it sends more than a pipe holds.
         process.begin([np.zeros(10_000_000, np.float32)], 100, 10)
         start = time.monotonic()

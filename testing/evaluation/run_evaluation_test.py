@@ -59,9 +59,10 @@ class RunEvaluationTest(absltest.TestCase):
 
 class ChangedEnvironmentTest(parameterized.TestCase):
     def _change(self, **changes: object) -> tuple[minatar.MinAtarConfig, dict]:
-        trained_on = minatar.MinAtarConfig(task="breakout", num_envs=3)
-        values = {"task": "breakout", "num_envs": 3}
-        return run_evaluation.change_environment(trained_on, values, changes)
+        values = {"environment": {"suite": "minatar", "task": "breakout", "num_envs": 3}}
+        source = pathlib.Path("config.json")
+        _, changed, differing = run_evaluation.change_environment(source, values, changes, False)
+        return changed, differing
 
     def test_only_other_values_differ(self):
         # The second name is another name of the same task.

@@ -16,7 +16,8 @@ class ReporterTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         for value in (1.0, 3.0):
             returns.add(episode_log.Row(0, "catch", value, 9))
-        now = [0.0]
+        clock = self.enter_context(mock.patch.object(reporting.time, "monotonic"))
+        clock.return_value = 0.0
         reporter = reporting.Reporter(
             show,
             writer,
@@ -26,14 +27,13 @@ class ReporterTest(absltest.TestCase):
             metrics_frames=10**9,
             env_frames=1_000,
             wall_seconds=30.0,
-            clock=lambda: now[0],
         )
         for value in (1.0, math.nan, 2.0):
             reporter.add_update({"loss/policy": value}, busy_seconds=2.0)
         measured = {"throughput/x": 7.0, "replay/lost_unrolls": 2.0}
         faults = {"environment/non_finite_rewards": 0.0, "replay/duplicated_unrolls": 0.0}
         for seconds, frames in ((4.0, 3_800), (10.0, 4_000)):  # No row is due at the first.
-            now[0] = seconds
+            clock.return_value = seconds
             reporter.report(frames, lambda: 0.5, lambda: measured | faults)
         log.flush.assert_called_once_with()
         (env_frames, row), _ = writer.write.call_args
@@ -60,7 +60,6 @@ class ReporterTest(absltest.TestCase):
             metrics_seconds=10.0,
             metrics_frames=500,
             env_frames=0,
-            clock=lambda: 0.0,
         )
         for frames in range(40, 100_000, 40):
             reporter.add_update({}, busy_seconds=0.0)

@@ -1,9 +1,15 @@
 """The order of faults, and their results; `tools.chaos` itself takes minutes and is run by hand."""
 
 import itertools
+import math
+import os
+import pathlib
+import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 
+from laser_tf.monitoring import tensorboard
 from tools.chaos import faults, results
 
 
@@ -23,6 +29,20 @@ class ChaosTest(absltest.TestCase):
         self.assertEqual((a["lost_unrolls"], b["lost_unrolls"]), (5, 2))
         self.assertEqual(a["recovered_median_seconds"], 4.0)
         self.assertEqual((a["recovered_max_seconds"], b["recovered_max_seconds"]), ("6.0", "never"))
+
+    def test_curves_count_over_processes_and_dropped_rows(self):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self.assertEqual(results.read_curves(folder).env_frames, 0)
+        for process, rows in ((1, ((100, 0), (300, 2), (400, 5))), (2, ((200, 1), (500, 1)))):
+            with mock.patch.object(os, "getpid", return_value=process):
+                writer = tensorboard.MetricsWriter(folder)
+                for env_frames, lost in rows:
+                    writer.write(env_frames, {"replay/lost_unrolls": lost, "loss/total": math.inf})
+        curves = results.read_curves(folder)
+        self.assertEqual([count for _, _, count in curves.steps], [0, 2, 3, 1, 0])
+        self.assertEqual(curves.totals, {"lost_unrolls": 6, "duplicated_unrolls": 0})
+        self.assertEqual((curves.env_frames, curves.dropped_updates), (600, 0))
+        self.assertEqual(curves.not_finite, {"loss/total"})
 
 
 if __name__ == "__main__":

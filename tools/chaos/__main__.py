@@ -54,10 +54,8 @@ def main() -> int:
     arguments.output.mkdir(parents=True)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     processes.adopt_orphans()
-    parts: list[disturbed_run.DisturbedRun | saved_states.SavedStates] = []
     try:
-        for part in _run(arguments, arguments.output.absolute(), arguments.seed):
-            parts.append(part)
+        parts = list(_run(arguments, arguments.output.absolute(), arguments.seed))
     finally:
         processes.kill_all()
     table = results.summarise([outcome for part in parts for outcome in part.outcomes])

@@ -123,10 +123,10 @@ class DisturbedRun:
                 self.violations.append(f"mean return {ours:.3f}, undisturbed {theirs:.3f}")
 
     def _judge_curves(self, folder: pathlib.Path) -> None:
-        curves = results.Curves(folder / "tensorboard")
+        curves = results.read_curves(folder / "tensorboard")
         results.attribute(self.outcomes, curves.steps)
         unrolls = curves.env_frames / _UNROLL_LENGTH
-        for name, total in curves.totals().items():
+        for name, total in curves.totals.items():
             print(f"{name}: {total:.0f} of {unrolls:,.0f} ({total / max(1, unrolls):.4%})")
             if total > _MAX_LOST_FRACTION * unrolls:
                 self.violations.append(f"{name}: {total:.0f} of {unrolls:.0f}")

@@ -21,11 +21,7 @@ POWER_CUT, FULL_DISK = "all processes killed at once", "disk full"
 LINK_CUT = f"a machine of actors cut off for {_CUT_SECONDS:.0f} s"  # Requires two machines.
 _KILLED = " killed"
 _STOPPED = f" stopped for {_STOP_SECONDS[0]:.0f} to {_STOP_SECONDS[1]:.0f} s"
-KINDS = (
-    *(part + how for part in _PARTS for how in (_KILLED, _STOPPED)),
-    POWER_CUT,
-    FULL_DISK,
-)
+KINDS = *(part + how for part in _PARTS for how in (_KILLED, _STOPPED)), POWER_CUT, FULL_DISK
 
 
 def shuffle(seed: int) -> Iterator[str]:
@@ -43,11 +39,8 @@ def inject(
 ) -> tuple[str, int] | None:
     """Injects a fault and blocks while it lasts; only `LINK_CUT` needs machines.
 
-    Returns:
-      The part of the run whose process must be replaced, and the process; None: no part.
-
-    Raises:
-      LookupError: If the process does not exist.
+    Returns the part of the run whose process must be replaced, and the process; None: no part.
+    Raises LookupError if the process does not exist.
     """
     if kind == POWER_CUT:
         processes.kill_all()

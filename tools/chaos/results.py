@@ -1,10 +1,10 @@
 """Results of faults: recovery times and lost unrolls."""
 
-import collections
 import dataclasses
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -45,50 +45,46 @@ def summarise(outcomes: Sequence[Outcome]) -> pd.DataFrame:
     ).reset_index()
 
 
-class Curves:
+class Curves(NamedTuple):
     """All metrics of all learners' processes, including rows that a resumed run has dropped."""
 
-    def __init__(self, folder: pathlib.Path):
-        """Reads the event files in a run's directory `tensorboard`."""
-        self.steps: list[tuple[str, float, float]] = []  # Column, time, count since the last row.
-        self.env_frames = 0  # Learned from, also repeatedly.
-        self.not_finite: set[str] = set()  # Names of metrics.
-        self.dropped_updates = 0.0
-        self._last: dict[tuple[int, str], float] = {}
-        frames: dict[int, list[int]] = collections.defaultdict(list)
-        for path in sorted(folder.glob("events.*")):
-            # A process starts another file after a row that could not be written.
-            process = int(re.search(r"\.(\d+)\.\d+\.v2$", path.name)[1])
-            self._read(path, process, frames[process])
-        self.env_frames = sum(steps[-1] - steps[0] for steps in frames.values() if steps)
+    steps: list[tuple[str, float, float]]  # Column, time, count since the last row.
+    totals: dict[str, float]  # Column -> count.
+    env_frames: int  # Learned from, also repeatedly.
+    not_finite: set[str]  # Names of metrics.
+    dropped_updates: float
 
-    def _read(self, path: pathlib.Path, process: int, frames: list[int]) -> None:
-        import tensorflow as tf
-        from tensorboard.backend.event_processing import event_file_loader
 
+def read_curves(folder: pathlib.Path) -> Curves:
+    """Reads the event files in a run's directory `tensorboard`."""
+    names = ["process", "time", "env_frames", "metric", "value"]
+    rows = pd.DataFrame(_rows(folder), columns=names).astype({"value": float})
+    frames = rows.groupby("process")["env_frames"]
+    counts = rows[rows["metric"].isin(_COUNTERS)]
+    last = counts.groupby(["process", "metric"])["value"].shift(fill_value=0.0)
+    columns, new = counts["metric"].map(_COUNTERS), counts["value"] - last
+    return Curves(
+        list(zip(columns, counts["time"], new, strict=True)),
+        dict.fromkeys(_COUNTERS.values(), 0.0) | new.groupby(columns).sum().to_dict(),
+        int((frames.last() - frames.first()).sum()),
+        set(rows["metric"][~np.isfinite(rows["value"])]),
+        max(rows["value"][rows["metric"] == _DROPPED], default=0.0),
+    )
+
+
+def _rows(folder: pathlib.Path) -> Iterator[tuple[int, float, int, str, float]]:
+    """Yields process, time, env frames, name and value of each scalar in the order of writing."""
+    import tensorflow as tf
+    from tensorboard.backend.event_processing import event_file_loader
+
+    for path in sorted(folder.glob("events.*")):
+        # A process starts another file after a row that could not be written.
+        process = int(re.search(r"\.(\d+)\.\d+\.v2$", path.name)[1])
         for event in event_file_loader.EventFileLoader(str(path)).Load():
             for value in event.summary.value:
-                if value.metadata.plugin_data.plugin_name in ("", "scalars"):
-                    number = float(tf.make_ndarray(value.tensor)) if value.HasField("tensor") else 0
-                    self._add(process, event.wall_time, value.tag, number)
-            if event.step and event.summary.value:
-                frames.append(event.step)
-
-    def _add(self, process: int, time: float, metric: str, number: float) -> None:
-        if not np.isfinite(number):
-            self.not_finite.add(metric)
-        if metric == _DROPPED:
-            self.dropped_updates = max(self.dropped_updates, number)
-        if column := _COUNTERS.get(metric):
-            self.steps.append((column, time, number - self._last.get((process, metric), 0.0)))
-            self._last[process, metric] = number
-
-    def totals(self) -> dict[str, float]:
-        """Returns the numbers of lost and of duplicated unrolls."""
-        totals = dict.fromkeys(_COUNTERS.values(), 0.0)
-        for column, _, count in self.steps:
-            totals[column] += count
-        return totals
+                if value.metadata.plugin_data.plugin_name == "scalars":
+                    number = float(tf.make_ndarray(value.tensor))
+                    yield process, event.wall_time, event.step, value.tag, number
 
 
 def attribute(outcomes: Sequence[Outcome], steps: Sequence[tuple[str, float, float]]) -> None:

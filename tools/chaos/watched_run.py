@@ -50,11 +50,7 @@ class WatchedRun:
         self.process = processes.start(self._command, self._log)
 
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Returns whether a condition holds within some seconds.
-
-        Raises:
-          EndedError: If the command ends before.
-        """
+        """Returns whether a condition holds in time; raises EndedError if the command ends."""
         deadline = time.monotonic() + seconds
         while not condition():
             if self.process.poll() is not None:
