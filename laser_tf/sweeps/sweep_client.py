@@ -92,7 +92,7 @@ class SweepClient:
         while env_frames >= self._limit and not should_stop():
             time.sleep(0.02)
 
-    def after_update(self, learner: learner_module.Learner, env_frames: int) -> bool:
+    def apply_decisions(self, learner: learner_module.Learner, env_frames: int) -> bool:
         """Applies a decision of the population if one is due; returns whether weights changed.
 
         Raises:

@@ -28,7 +28,7 @@ class Membership(Protocol):
     def throttle(self, env_frames: int, should_stop: Callable[[], bool]) -> None:
         """Blocks while the member is too far ahead."""
 
-    def after_update(self, learner: learner_module.Learner, env_frames: int) -> bool:
+    def apply_decisions(self, learner: learner_module.Learner, env_frames: int) -> bool:
         """Applies decisions that are due; returns whether weights have changed."""
 
     def close(self, *, finished: bool = False) -> None:

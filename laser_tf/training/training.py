@@ -77,8 +77,10 @@ class Training:
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
         logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
-        self._resolved = dataclasses.replace(config, agent=config.agent.for_actions(spec.action))
-        for key, value in dataclasses.asdict(self._resolved.agent).items():
+        self._logged_config = dataclasses.replace(
+            config, agent=config.agent.for_actions(spec.action)
+        )
+        for key, value in dataclasses.asdict(self._logged_config.agent).items():
             configured = getattr(config.agent, key)
             if value != configured:
                 logging.info("Using agent.%s=%s instead of %s", key, value, configured)
@@ -96,7 +98,7 @@ class Training:
             initial_weights.assign(initial, self._learner.agent)
             updates = f"{initial.learner_updates:,}"
             logging.info("Loaded weights of %s after %s updates", initial.source, updates)
-        # A sweep changes the values of its members itself.
+        # In a sweep, the restored values stay, because the sweep may have changed them.
         if self.resumed and not sweep_membership:
             self._learner.set_hyperparameters(self._configured_hyperparameters())
         self._learner.broadcast_from_chief()
@@ -119,7 +121,7 @@ class Training:
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
         values = config_values.flatten(dataclasses.asdict(self._config))
-        # An agent of a user may have an entropy cost that is no key.
+        # A user's agent may have an entropy cost without a configuration key for it.
         known = self._learner.hyperparameter_variables.keys() & values.keys()
         return {key: values[key] for key in self._config.learner.tunable if key in known}
 
@@ -134,7 +136,7 @@ class Training:
 
     @property
     def env_frames(self) -> int:
-        """Env frames counted so far, see `learner.NEW_STEPS`: agent steps times action repeat."""
+        """Env frames so far: counted agent steps (see `learner.NEW_STEPS`) times action repeat."""
         return self._agent_steps * self._config.environment.action_repeat
 
     @property
@@ -217,7 +219,7 @@ class Training:
             self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
-        """Drops rows of undamaged logs after the checkpoint and restores the mean return."""
+        """Rejoins the sweep, drops log rows newer than the checkpoint, restores the mean return."""
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
@@ -267,10 +269,10 @@ class Training:
             return self._connect_actors(
                 self._learner, self._signature, self._add_episode, not self.resumed
             )
-        config, replay = self._config, self._open_replay()
+        config, actors_client = self._config, self._open_replay()
         with contextlib.ExitStack() as on_error:
-            on_error.callback(replay.stop)
-            replay_client = config.replay.wrap_client(replay, self._signature, self._workdir)
+            on_error.callback(actors_client.stop)
+            replay_client = config.replay.wrap_client(actors_client, self._signature, self._workdir)
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
             seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(
@@ -285,7 +287,7 @@ class Training:
                 config,
                 environment,
                 agent,
-                replay.connection,
+                actors_client.connection,
                 self._signature,
                 member_index=self._member_index,
                 refresh=refresh,
@@ -347,7 +349,7 @@ class Training:
     ) -> None:
         config, replay = self._config, actors.replay_client
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-        writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved)))
+        writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._logged_config)))
         if self._changes:
             writer.write_table(self.env_frames, "overrides", self._changes)
         reporter = reporting.Reporter(
@@ -386,7 +388,9 @@ class Training:
             self._callbacks.call("on_update", values)
             if row := reporter.report(self.env_frames, replay.fill_level, metrics):
                 self._callbacks.call("on_metrics", row)
-            if self._membership and self._membership.after_update(self._learner, self.env_frames):
+            if self._membership and self._membership.apply_decisions(
+                self._learner, self.env_frames
+            ):
                 saver_.save_weights_next()
             if checkpoint := saver_.save_when_due():
                 self._callbacks.call("on_checkpoint", checkpoint)

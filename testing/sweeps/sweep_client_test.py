@@ -52,7 +52,7 @@ class SweepClientTest(absltest.TestCase):
         returns = reporting.EpisodeReturns("catch", ["catch"])
         self.assertEqual(member.resume(trained, 0, returns), -1)
         member.start()
-        self.assertFalse(member.after_update(trained, 0))
+        self.assertFalse(member.apply_decisions(trained, 0))
         returns.add(episode_log.Row(0, "catch", mean_return, 9))
         return member, trained, returns
 
@@ -66,10 +66,10 @@ class SweepClientTest(absltest.TestCase):
 
     def test_copy_is_made_when_due_and_again_by_a_restarted_process(self):
         better, parent, _ = self._start(COPIED, 0.9)
-        self.assertFalse(better.after_update(parent, 100))
+        self.assertFalse(better.apply_decisions(parent, 100))
         worse, trained, returns = self._start(COPYING, -0.9)
-        self.assertFalse(worse.after_update(trained, 99))  # Not due.
-        self.assertTrue(worse.after_update(trained, 105))
+        self.assertFalse(worse.apply_decisions(trained, 99))  # Not due.
+        self.assertTrue(worse.apply_decisions(trained, 105))
         self._assert_copied(trained, parent)
         self.assertTrue(np.isnan(returns.mean_return()))
 
@@ -85,7 +85,7 @@ class SweepClientTest(absltest.TestCase):
         variable = parent.agent.trainable_variables[0]
         variable.assign(np.full(variable.shape, np.nan))
         with messages.raises(named_variables.NonFiniteWeightsError, "agent/_policy_head/kernel"):
-            better.after_update(parent, 100)
+            better.apply_decisions(parent, 100)
         path = self._folder / "population" / f"{COPIED}.npz"
         with np.load(path) as kept:
             self.assertTrue(all(np.isfinite(values).all() for values in kept.values()))
