@@ -1,7 +1,4 @@
-"""Gymnasium's environments (Towers et al. 2024): any id that is registered.
-
-`task=CartPole-v1`, or `my_package:MyEnv-v0`, which imports `my_package` first.
-"""
+"""Gymnasium's environments (Towers et al. 2024), by id; `my_package:MyEnv-v0` is imported first."""
 
 import dataclasses
 import functools
@@ -46,7 +43,8 @@ class GymnasiumConfig(python_config.PythonConfig):
         """Checks the form only, because user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
             raise errors.ConfigError(
-                "use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0"
+                f"task must be an id of gymnasium, got {task!r}. Use e.g. CartPole-v1, or "
+                "my_package:MyEnv-v0."
             )
         return task
 
@@ -61,13 +59,7 @@ class GymnasiumConfig(python_config.PythonConfig):
 
 
 def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm_env.Environment:
-    """Creates an environment of the registry.
-
-    Args:
-      task: Id, after "package:" if the import of a package registers it.
-      arguments: Arguments of `gymnasium.make`.
-      rendering: Whether `render` will be called, if the environment can render.
-      seed: Seed of the first reset, whose random stream continues.
+    """Creates an environment of the registry, in a worker; later resets continue its random stream.
 
     Raises:
       UnsupportedSpaceError: For an unknown id, a missing package or unsupported spaces.
