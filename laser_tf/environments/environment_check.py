@@ -81,7 +81,7 @@ def check(
       config: Configuration of one task.
       steps: Max steps of one environment.
       seed: Seed of the environments and the actions.
-      seconds: Time limit of the random steps of one environment; at least one step is taken.
+      seconds: Time limit of these steps; at least one step is taken.
       on_progress: Called with a short description of the current work, at every step.
 
     Raises:

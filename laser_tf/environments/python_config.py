@@ -50,10 +50,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
 
     @property
     def max_step_seconds(self) -> float:
-        """See `EnvironmentConfig`.
-
-        A worker steps its environments one by one, and restarts within the step if it fails.
-        """
+        """See `EnvironmentConfig`; a worker steps one by one, and may restart within the step."""
         return 2 * self.reply_seconds * -(-self.num_envs // (self.num_workers or 1))
 
     def max_words(self) -> int:
@@ -148,9 +145,7 @@ def _survives_json(value: Any) -> bool:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Parses keyword arguments of the form "name=value, ...".
-
-    Values are Python literals; anything else is a text.
+    """Parses "name=value, ..."; values are Python literals, anything else is a text.
 
     Raises:
       ConfigError: For a part without a name.

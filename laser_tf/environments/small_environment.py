@@ -39,10 +39,7 @@ class SmallConfig(environment_config.EnvironmentConfig):
 
 
 class SmallEnvironment(base.BatchedEnvironment):
-    """N environments of a few cells, with a random number for each episode.
-
-    Environment i samples its numbers from `seed + i`.
-    """
+    """N environments of a few cells; environment i samples a number per episode from `seed + i`."""
 
     def __init__(self, config: SmallConfig, num_envs: int, seed: int, **specs: Any):
         super().__init__(num_envs, **specs)

@@ -50,11 +50,7 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
 def check_name(what: str, name: str, known: Collection[str], example: str = "") -> str:
     """Returns a known name; raises ConfigError with close names for an unknown name.
 
-    Args:
-      what: Category of the name, for the message.
-      name: Name to check.
-      known: All valid names.
-      example: Shown if no valid name is close; by default, all names are shown.
+    If no known name is close, the message shows `example`, by default all names.
     """
     if name in known:
         return name
@@ -69,10 +65,8 @@ def check_name(what: str, name: str, known: Collection[str], example: str = "") 
 def of_gymnasium_id(name: str, ids: str, known: Collection[str]) -> str:
     """Returns the known name of a gymnasium id: "ALE/MsPacman-v5" is "ms_pacman".
 
-    Args:
-      name: An id, or any other name, which is returned unchanged.
-      ids: Pattern of ids. The first group is the known name without underscores.
-      known: Names with underscores between their words.
+    The first group of the pattern `ids` is a known name without underscores. A name of another form
+    is returned unchanged.
     """
     match = re.fullmatch(ids, name)
     joined = {known_name.replace("_", ""): known_name for known_name in known}
