@@ -42,25 +42,18 @@ class FunctionConfig(python_config.PythonConfig):
         """See `EnvironmentConfig`."""
         return super().user_code() or self.tasks
 
+    def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
+        """See `PythonConfig`."""
+        if self.pickled_function:
+            return super().maker(task, rendering)
+        return functools.partial(_call, self.suite, task, self.keyword_arguments())
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmEnvConfig(FunctionConfig):
     """Configuration of functions that return a `dm_env.Environment`."""
 
     suite: str = "dm_env"
-
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `WorkerConfig`."""
-        return functools.partial(_call_dm_env, task, self.keyword_arguments())
-
-
-def _call_dm_env(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    environment = user_modules.call_function(user_modules.load_function(path), arguments, seed)
-    if not isinstance(environment, dm_env.Environment):
-        raise faults.UnsupportedSpaceError(
-            f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
-        )
-    return environment
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,20 +62,22 @@ class TFAgentsConfig(FunctionConfig):
 
     suite: str = "tf_agents"
 
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `WorkerConfig`."""
-        return functools.partial(_call_tf_agents, task, self.keyword_arguments())
 
-
-def _call_tf_agents(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
+def _call(suite: str, path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+    """Creates the environment of a function of the suite dm_env or tf_agents, in a worker."""
+    is_tf_agents = suite == TFAgentsConfig.suite
+    if is_tf_agents:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
     environment = user_modules.call_function(user_modules.load_function(path), arguments, seed)
-    if not is_py_environment(environment):
-        raise faults.UnsupportedSpaceError(
-            f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
-        )
-    return TFAgents(path, environment, seed)
+    if is_tf_agents and is_py_environment(environment):
+        return TFAgents(path, environment, seed)
+    if not is_tf_agents and isinstance(environment, dm_env.Environment):
+        return environment
+    expected = "TF-Agents PyEnvironment" if is_tf_agents else "dm_env.Environment"
+    raise faults.UnsupportedSpaceError(
+        f"{path} returned a {type(environment).__name__}, not a {expected}"
+    )
 
 
 def is_py_environment(environment: Any) -> bool:

@@ -55,6 +55,8 @@ class GymnasiumConfig(python_config.PythonConfig):
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""
+        if self.pickled_function:
+            return super().maker(task, rendering)
         return functools.partial(make, task, self.keyword_arguments(), rendering)
 
 

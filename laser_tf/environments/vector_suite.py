@@ -13,8 +13,6 @@ from laser_tf.environments import (
     environment_worker,
     faults,
     function_suites,
-    python_config,
-    python_environments,
     user_modules,
     worker_pool,
 )
@@ -93,20 +91,9 @@ class VectorConfig(function_suites.FunctionConfig):
             create, task, self.pickled_function, self.keyword_arguments(), self.action_repeat
         )
 
-    def make(
-        self, task: str, num_envs: int, seed: int, rendering: bool
-    ) -> python_environments.PythonEnvironments:
-        """See `WorkerConfig`; `create` loads pickled functions, too."""
-        return python_config.WorkerConfig.make(self, task, num_envs, seed, rendering)
-
 
 def create(
-    task: str,
-    pickled: str,
-    arguments: dict[str, Any],
-    action_repeat: int,
-    num_envs: int,
-    seed: int,
+    task: str, pickled: str, arguments: dict[str, Any], action_repeat: int, num_envs: int, seed: int
 ) -> dm_env.Environment:
     """Creates a vector environment, in a worker; `task` is a path, or the name if it is pickled.
 
