@@ -94,11 +94,8 @@ class VectorAdapter(base.Adapter):
         Environments of the mask `starts`, bool [N], start an episode and ignore their actions.
 
         Raises:
-          RuntimeError: Before the first reset.
           ValueError: For results of another form.
         """
-        if self._first_reset is not None:
-            raise RuntimeError("it must be reset before its first step")
         batch = tree.map_structure(lambda *leaves: np.stack(leaves), *actions)
         result = gymnasium_adapter.check_length("step", self._engine.step(batch), 5)
         observation, reward, terminated, truncated, infos = result
