@@ -1,4 +1,4 @@
-"""Masks of allowed actions in observations: a bool or 0 or 1 for each discrete action."""
+"""Masks of allowed actions in observations: bool, or 0 or 1, for each discrete action."""
 
 from typing import Any
 

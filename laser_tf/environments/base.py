@@ -81,12 +81,7 @@ class BatchedEnvironment(abc.ABC):
     """
 
     def __init__(
-        self,
-        num_envs: int,
-        *,
-        observation: Any,
-        action: specs.BoundedArray,
-        action_repeat: int = 1,
+        self, num_envs: int, *, observation: Any, action: specs.BoundedArray, action_repeat: int = 1
     ):
         """Takes the specs of one environment's time step, see `types.EnvironmentSpec`."""
         self.num_envs = num_envs
@@ -291,6 +286,6 @@ def repeat_action(
 
 
 def action_generator(seed: int) -> np.random.Generator:
-    """Returns a generator of actions that do not follow targets from `default_rng(seed)`."""
+    """Returns a generator of actions, independent of targets that `default_rng(seed)` samples."""
     (actions,) = np.random.SeedSequence(seed).spawn(1)
     return np.random.default_rng(actions)

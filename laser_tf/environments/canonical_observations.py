@@ -55,11 +55,8 @@ class Observation:
     ):
         """Converts a nest of native specs.
 
-        Args:
-          spec: The nest.
-          max_words: Words of the longest text.
-          offsets: For each leaf the number or array at which its integers start; (): all at 0.
-          num_actions: Number of discrete actions, the size of a mask; 0 for other actions.
+        `offsets` holds for each leaf the number or array at which its integers start; () for 0. A
+        mask has `num_actions` entries; 0 if the actions are not discrete.
 
         Raises:
           UnsupportedSpaceError: For a part without a canonical form; the message names it.

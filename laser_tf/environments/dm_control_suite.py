@@ -170,12 +170,12 @@ class Control(base.Adapter):
             ) from error
 
 
+@dataclasses.dataclass
 class _Image:
     """An image that is rendered when it is read, so only for the last of repeated frames."""
 
-    def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
-        self._draw = draw
-        self._pixels = pixels
+    draw: Callable[[int, int], np.ndarray]
+    pixels: int
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self._draw(self._pixels, self._pixels), dtype)
+        return np.asarray(self.draw(self.pixels, self.pixels), dtype)

@@ -98,4 +98,7 @@ class EnvironmentConfig(abc.ABC):
 
     @abc.abstractmethod
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:
-        """Creates environments of a task from `seed + i`; `render` needs `rendering`."""
+        """Creates the environments of a task, environment i from `seed + i`.
+
+        `render` may be called only if `rendering`.
+        """

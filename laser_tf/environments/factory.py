@@ -54,8 +54,7 @@ def make_environment(
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
     """Creates one environment, closes it, and returns the specs that an agent must fit.
 
-    If user code creates a batch, the batch is checked, too. Raises the errors of
-    `make_environment`.
+    A batch that user code creates is checked, too. Raises the errors of `make_environment`.
     """
     with contextlib.closing(make_environment(config, seed=0, num_envs=1)) as environment:
         spec = environment.spec()

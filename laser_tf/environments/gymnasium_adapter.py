@@ -24,11 +24,7 @@ class Gymnasium(base.Adapter):
     """
 
     def __init__(self, environment: gymnasium.Env, seed: int):
-        """Maps the spaces to specs; `seed` is the seed of the first reset.
-
-        Raises:
-          UnsupportedSpaceError: For a space without a spec.
-        """
+        """Maps the spaces to specs by `spec_of`; `seed` is the seed of the first reset."""
         spec = spec_of(environment.observation_space, "observation")
         action_spec = action_spec_of(environment.action_space)
         self._info_mask: specs.Array | None = None

@@ -56,8 +56,7 @@ class SmallEnvironment(base.BatchedEnvironment):
 def _hash(numbers: np.ndarray) -> np.ndarray:
     """Applies SplitMix64's output function (Steele et al. 2014) to uint64 [N].
 
-    A hash of (stream, episode) gives each environment its random numbers without a generator, and
-    so without a loop over environments.
+    A hash of (stream, episode) needs no loop over environments, as generators would.
     """
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,7 +1,6 @@
 """All suites by name, and checks of names; importing this module loads no suite.
 
-A new suite is a line here and a module with its `EnvironmentConfig`, which creates environments. A
-suite outside this package is named by its path "module:Class", see docs/extending.md.
+A suite outside this package is named by its path "module:Class", see docs/extending.md.
 """
 
 import importlib
@@ -48,10 +47,7 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
 
 
 def check_name(what: str, name: str, known: Collection[str], example: str = "") -> str:
-    """Returns a known name; raises ConfigError with close names for an unknown name.
-
-    If no known name is close, the message shows `example`, by default all names.
-    """
+    """Returns a known name; raises ConfigError with close names, or else `example` or all names."""
     if name in known:
         return name
     close = config_values.close_names(str(name), known) if name else []

@@ -51,7 +51,7 @@ class TMaze(small_environment.SmallEnvironment):
 
     Actions: 0 up, 1 right, 2 down, 3 left. The arm on the side of the cue returns 1, the other arm
     -1, both with discount 0. A step forward returns 0, so the best return is 1 for any length. A
-    step back or into a wall returns -1 / (corridor_length + 2); the shortest path has
+    step back or into a wall returns -1 / (corridor_length + 2), where the shortest path has
     corridor_length + 2 steps.
 
     After twice the shortest path the episode is truncated. Without a penalty, a learner could
