@@ -58,7 +58,7 @@ class PythonEnvironments(base.BatchedEnvironment):
             )
             description = self._describe()
         except BaseException:
-            self._free()
+            self.close()
             raise
         self._memory = [
             environment_worker.map_memory(file, description.observation, len(part))
@@ -186,9 +186,6 @@ class PythonEnvironments(base.BatchedEnvironment):
     def close(self) -> None:
         """Ends the workers."""
         super().close()
-        self._free()
-
-    def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
         self._memory = []  # They hold the files, too.
