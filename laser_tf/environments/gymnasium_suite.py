@@ -5,15 +5,12 @@ import functools
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 
 from laser_tf import errors, user_code
 from laser_tf.environments import faults, python_config, suites
-
-if TYPE_CHECKING:  # Workers load it.
-    import gymnasium
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _OLD_GYM = "GymV"  # Ids whose argument env_id makes the package gym import a module.
@@ -84,8 +81,8 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
     return gymnasium_adapter.Gymnasium(environment, seed)
 
 
-def _create_rendered(create: Callable[..., "gymnasium.Env"]) -> "gymnasium.Env":
-    """Creates an environment that renders images, if it can."""
+def _create_rendered(create: Callable[..., Any]) -> Any:
+    """Creates a `gymnasium.Env` that renders images, if it can."""
     try:
         return create(render_mode="rgb_array")
     except Exception:  # Environments without this mode raise errors of many types.

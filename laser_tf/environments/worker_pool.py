@@ -94,11 +94,8 @@ class WorkerPool:
     def call(self, requests: Sequence[tuple | None]) -> list[Any]:
         """Calls a method of each object in parallel; any exception closes the pool.
 
-        Args:
-          requests: For each worker (name of the method, *arguments), or None to skip the worker.
-
-        Returns:
-          For each worker a result, None for a skipped worker, or a `Failure`.
+        A request is (name of the method, *arguments), or None to skip the worker. An answer is the
+        result of the method, None for a skipped worker, or a `Failure`.
 
         Raises:
           RuntimeError: If the pool is closed.
