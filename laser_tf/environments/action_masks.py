@@ -1,7 +1,4 @@
-"""Masks of allowed actions in observations of user environments.
-
-A mask has a bool or an integer 0 or 1 for each discrete action.
-"""
+"""Masks of allowed actions in observations: bool, or 0 or 1, for each discrete action."""
 
 from typing import Any
 
@@ -15,11 +12,7 @@ NAME = f"observation[{observations.ACTION_MASK!r}]"  # name of the leaf in messa
 
 
 def canonical_spec(spec: Any, num_actions: int) -> specs.Array:
-    """Returns the canonical spec of a mask: bool [A].
-
-    Args:
-      spec: Native spec.
-      num_actions: Number of discrete actions (A); 0 for actions of another kind.
+    """Returns the canonical spec, bool [A], of a mask of A actions; 0 for actions of other kinds.
 
     Raises:
       UnsupportedSpaceError: If the actions have no mask, or the spec is not that of a mask.
@@ -40,11 +33,7 @@ def canonical_spec(spec: Any, num_actions: int) -> specs.Array:
 
 
 def convert(mask: np.ndarray, is_terminal: bool) -> np.ndarray:
-    """Converts a mask to bool [A].
-
-    Args:
-      mask: bool or integers [A].
-      is_terminal: Whether the episode has terminated: the mask may then forbid every action.
+    """Converts a mask, bool or integers [A], to bool [A].
 
     Raises:
       ValueError: If an entry is not 0 or 1, or if no action is allowed before termination.

@@ -168,8 +168,7 @@ class Atari(base.BatchedEnvironment):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Restarts the games of `is_first` until each has started with a no-op.
 
-        ALE samples the number of no-ops from 0, the papers from 1. Sampling again until it is above
-        0 gives the uniform distribution of the papers.
+        ALE samples the number of no-ops uniformly from 0, the papers from 1.
         """
         while self._starts_with_no_ops:
             without = is_first & (info["episode_frame_number"] == 0)

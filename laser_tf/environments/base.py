@@ -19,7 +19,7 @@ class RenderError(RuntimeError):
 
 
 class NativeSpec(NamedTuple):
-    """Specs of the environment of a task before their conversion to canonical specs."""
+    """Specs of a task's environment before their conversion to canonical specs."""
 
     action: Any  # nest of `specs.BoundedArray`
     # For each leaf of the observation, in the order of `tree.flatten`: the number at which its
@@ -63,33 +63,25 @@ class BatchedEnvironment(abc.ABC):
 
     Time steps follow the convention of `laser_tf.types`. The step after the end of an episode
     ignores its action. It returns the first observation of the next episode with `is_first`, reward
-    0 and discount 1.
+    0 and discount 1. The caller may keep the returned arrays.
 
     Environment i depends on `seed + i` and its own actions only, so a batch of one environment with
-    that seed repeats its episodes. The caller may keep the returned arrays.
+    that seed repeats its episodes.
 
     A subclass implements `_reset` and `_step`. This class limits the length of episodes and
     replaces values that are not finite. Such a step gets reward 0, discount 1 and the observation
     before, and the episode ends as by a time limit.
 
     Attributes:
-      num_envs: N.
       action_repeat: Env frames of an agent step.
-      max_steps_per_episode: Agent steps after which an episode is cut without a discount of 0; 0
-        for no limit.
+      max_steps_per_episode: Agent steps after which an episode is truncated; 0 for no limit.
       tasks: Names of the tasks, usually one.
       task_ids: int32 [N], index in `tasks` of each environment.
       reward_scales: float32 [N], factors of the rewards.
-      faults: Record of the faults.
     """
 
     def __init__(
-        self,
-        num_envs: int,
-        *,
-        observation: Any,
-        action: specs.BoundedArray,
-        action_repeat: int = 1,
+        self, num_envs: int, *, observation: Any, action: specs.BoundedArray, action_repeat: int = 1
     ):
         """Takes the specs of one environment's time step, see `types.EnvironmentSpec`."""
         self.num_envs = num_envs
@@ -115,7 +107,7 @@ class BatchedEnvironment(abc.ABC):
         return self._action_spec
 
     def native_specs(self) -> list[NativeSpec]:
-        """Returns the specs of the environment of each of `tasks` before their conversion."""
+        """Returns the native specs of each of `tasks`."""
         return [NativeSpec(self._action_spec, [0] * len(tree.flatten(self._observation_spec)))]
 
     def spec(self) -> types.EnvironmentSpec:
@@ -151,10 +143,7 @@ class BatchedEnvironment(abc.ABC):
         )
 
     def step(self, actions: np.ndarray) -> types.EnvOutput:
-        """Takes an action in each environment and returns NumPy arrays [N, ...].
-
-        Args:
-          actions: [N, ...], each within the action spec: integers or floats, [N] or [N, D].
+        """Takes actions [N] or [N, D] within the action spec and returns NumPy arrays [N, ...].
 
         Raises:
           RuntimeError: Before the first `reset`.
@@ -194,10 +183,8 @@ class BatchedEnvironment(abc.ABC):
         is_first = self._over
         self.faults.follow(is_first)
         with np.errstate(over="ignore"):  # The check finds what is infinite in float32.
-            reward = np.where(is_first, 0, transition.reward * self.reward_scales).astype(
-                np.float32
-            )
-            discount = np.where(is_first, 1, transition.discount).astype(np.float32)
+            reward = np.float32(np.where(is_first, 0, transition.reward * self.reward_scales))
+            discount = np.float32(np.where(is_first, 1, transition.discount))
         is_faulty = self._note(faults.REWARDS, "reward", reward)
         is_faulty |= self._note(faults.DISCOUNTS, "discount", discount)
         observation, is_lost = self._finite_observation(transition.observation)
@@ -217,8 +204,7 @@ class BatchedEnvironment(abc.ABC):
     def _finite_observation(self, observation: Any) -> tuple[Any, np.ndarray]:
         """Replaces observations that are not finite by those of the step before (or zeros).
 
-        Returns:
-          Nest of arrays [N, ...], and a mask bool [N] of environments with a replaced observation.
+        Also returns a mask bool [N] of the environments with a replaced observation.
         """
         is_lost = np.zeros(self.num_envs, bool)
         floats = [leaf for leaf in tree.flatten(observation) if leaf.dtype.kind == "f"]
@@ -255,12 +241,9 @@ class BatchedEnvironment(abc.ABC):
 
     @abc.abstractmethod
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> Transition:
-        """Takes a step, or starts an episode.
+        """Takes valid actions [N, ...]; environments of `is_first`, bool [N], start an episode.
 
-        Args:
-          actions: Valid actions [N, ...], which the caller does not change.
-          is_first: bool [N], environments that start an episode and ignore their actions. Their
-            rewards, discounts and `is_last` are ignored.
+        These ignore their actions, and their rewards, discounts and `is_last` are ignored.
         """
 
     @abc.abstractmethod
@@ -287,15 +270,10 @@ def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:
 def repeat_action(
     take_frame: Callable[[], tuple[float, float, bool]], times: int
 ) -> tuple[float, float, bool]:
-    """Repeats an action until the episode ends.
+    """Repeats an action for `times` env frames or until the episode ends.
 
-    Args:
-      take_frame: Takes the action for one env frame and returns reward, discount, and whether the
-        episode has ended.
-      times: Env frames of an agent step.
-
-    Returns:
-      The same three values for the agent step: sum of rewards, product of discounts, last flag.
+    `take_frame` returns reward, discount, and whether the episode has ended. The result is the sum
+    of the rewards, the product of the discounts, and the last flag.
     """
     total, product = 0.0, 1.0
     for _ in range(times):
@@ -308,10 +286,6 @@ def repeat_action(
 
 
 def action_generator(seed: int) -> np.random.Generator:
-    """Returns a generator for random actions, independent of environments with the same seed.
-
-    An environment usually samples from `np.random.default_rng(seed)`. Actions from the same
-    generator would follow its targets.
-    """
+    """Returns a generator of actions, independent of targets that `default_rng(seed)` samples."""
     (actions,) = np.random.SeedSequence(seed).spawn(1)
     return np.random.default_rng(actions)

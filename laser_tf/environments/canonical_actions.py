@@ -25,11 +25,7 @@ _MAX_ACTIONS = 10_000  # Of all integers together: a policy has an output for ea
 
 
 class Action:
-    """Converts canonical actions of one environment to native ones.
-
-    Attributes:
-      spec: Canonical spec.
-      native_spec: Native spec, or nest of native specs.
+    """Converts canonical actions, of `spec`, to actions of a nest `native_spec`.
 
     Raises:
       UnsupportedSpaceError: If the native spec has no canonical form; the message names the part.

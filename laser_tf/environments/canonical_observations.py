@@ -48,23 +48,15 @@ class _Leaf(NamedTuple):
 
 
 class Observation:
-    """Checks observations of one environment against its specs and makes them canonical.
-
-    Attributes:
-      spec: Nest of canonical specs.
-    """
+    """Checks observations of one environment and converts them to a nest of canonical `spec`."""
 
     def __init__(
         self, spec: Any, max_words: int, offsets: Sequence[Any] = (), num_actions: int = 0
     ):
-        """Converts the specs.
+        """Converts a nest of native specs.
 
-        Args:
-          spec: Nest of native specs.
-          max_words: Words of the longest text.
-          offsets: Number or array at which the integers of each leaf start, in the order of
-            `tree.flatten`; () if all start at 0.
-          num_actions: Number of discrete actions, the size of a mask; 0 for other actions.
+        `offsets` holds for each leaf the number or array at which its integers start; () for 0. A
+        mask has `num_actions` entries; 0 if the actions are not discrete.
 
         Raises:
           UnsupportedSpaceError: For a part without a canonical form; the message names it.
@@ -114,11 +106,9 @@ class Observation:
         ]
 
     def __call__(self, value: Any, *, is_terminal: bool = False) -> list[np.ndarray]:
-        """Returns the canonical leaves of an observation, in the order of `tree.flatten`.
+        """Returns the canonical leaves of a native observation, in the order of `tree.flatten`.
 
-        Args:
-          value: Native observation.
-          is_terminal: Whether the episode has terminated: a mask may then forbid all actions.
+        In a terminal state, a mask may forbid all actions.
 
         Raises:
           ConfigError: If a text has too many words.
@@ -219,18 +209,10 @@ def _encode_leaf(leaf: _Leaf, value: Any, max_words: int) -> np.ndarray:
 
 
 def encode_text(text: str, length: int) -> np.ndarray:
-    """Hashes each word of a text, without regard to case and punctuation.
+    """Returns int32 [length]: for each word 1 + crc32(word) % 1000, then zeros.
 
-    Words have the same ids in every process. Of the 57 words of MiniGrid's and BabyAI's missions
-    "ball" and "fetch" share an id, and so do "reach" and "grey". No mission has one in place of the
-    other.
-
-    Args:
-      text: Up to `length` words with any separators.
-      length: Length L of the result.
-
-    Returns:
-      int32 [L]: for each word 1 + crc32(word) % 1000, then zeros.
+    Case and punctuation have no effect. Of the 57 words of MiniGrid's and BabyAI's missions "ball"
+    and "fetch" share an id, and so do "reach" and "grey". No mission has one in place of the other.
     """
     words = _words(text)
     ids = np.zeros(length, np.int32)

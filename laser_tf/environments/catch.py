@@ -40,14 +40,12 @@ class CatchConfig(small_environment.SmallConfig):
 class Catch(small_environment.SmallEnvironment):
     """N boards of 10 rows by 5 columns; reward 1 or -1 when the ball lands, after 9 steps.
 
-    With `reward_offset` each of the 9 steps returns so much more. All episodes are equally long, so
-    the best policy is the same.
+    All episodes are equally long, so `reward_offset` does not change the best policy.
 
     A board is uint8 [10, 5, 1] with 255 at ball and paddle. Actions: 0 left, 1 stay, 2 right.
     """
 
     def __init__(self, config: CatchConfig, num_envs: int, seed: int):
-        """Creates the boards; board i samples its columns from `seed + i`."""
         super().__init__(
             config,
             num_envs,

@@ -1,7 +1,4 @@
-"""DeepMind's control suite (Tassa et al. 2018): MuJoCo's bodies, continuous actions.
-
-`task=cheetah/run`: domain and task, as in `dm_control.suite.load`.
-"""
+"""DeepMind's control suite (Tassa et al. 2018): MuJoCo's bodies, continuous actions."""
 
 import ctypes
 import dataclasses
@@ -89,12 +86,8 @@ class DmControlConfig(python_config.PythonConfig):
 def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "Control":
     """Makes an environment of the suite, in a worker.
 
-    Args:
-      task: One of `TASKS`.
-      arguments: Arguments of the task's function in dm_control, such as time_limit in seconds, and
-        pixels: the rows and columns of an image that replaces the vectors.
-      rendering: Whether `render` will be called.
-      seed: Seed of the random stream.
+    `arguments` are those of the task's function in dm_control, such as time_limit in seconds, and
+    pixels: the rows and columns of an image that replaces the vectors.
 
     Raises:
       UnsupportedSpaceError: If dm_control cannot use the installed MuJoCo, or cannot render the
@@ -103,28 +96,21 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> "C
     arguments = {"random": seed, **arguments}
     pixels = arguments.pop("pixels", 0)
     _choose_renderer(bool(pixels or rendering))
-    return Control(_load(task, arguments), pixels)
-
-
-def _load(task: str, arguments: dict[str, Any]) -> Any:
-    """Loads a task of dm_control."""
     domain, _, name = task.partition("/")
     try:
         from dm_control import suite
 
-        return suite.load(domain, name, task_kwargs=arguments)
+        environment = suite.load(domain, name, task_kwargs=arguments)
     except (AttributeError, ImportError) as error:  # Other versions of MuJoCo have other fields.
         raise faults.UnsupportedSpaceError(
             f"dm_control cannot use the installed MuJoCo ({faults.describe(error)}): run make "
             "control, which installs the version that it needs"
         ) from error
+    return Control(environment, pixels)
 
 
 def _choose_renderer(renders: bool) -> None:
-    """Chooses the renderer of dm_control before its import.
-
-    By default, dm_control tries displays first and logs each missing display.
-    """
+    """Chooses dm_control's renderer before its import, which would log each missing display."""
     # Mesa would start a thread per core for each environment.
     os.environ.setdefault("LP_NUM_THREADS", "0")
     if not renders:
@@ -146,16 +132,12 @@ class Control(base.Adapter):
     """One task, seen as vectors or as images uint8 [H, W, 3]; its episodes end by time alone."""
 
     def __init__(self, environment: Any, pixels: int):
-        """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0.
-
-        Raises:
-          UnsupportedSpaceError: If images are to be observed and cannot be rendered.
-        """
+        """Takes a `dm_control.rl.control.Environment`, and the rows and columns of images or 0."""
         image = observations.image_spec(pixels, pixels, 3)
         spec = image if pixels else environment.observation_spec()
         super().__init__(environment, spec, environment.action_spec())
         self._pixels = pixels
-        if pixels:
+        if pixels:  # Raises an error if images cannot be rendered.
             self._draw(pixels, pixels)
 
     def reset(self) -> dm_env.TimeStep:
@@ -188,12 +170,12 @@ class Control(base.Adapter):
             ) from error
 
 
+@dataclasses.dataclass
 class _Image:
     """An image that is rendered when it is read, so only for the last of repeated frames."""
 
-    def __init__(self, draw: Callable[[int, int], np.ndarray], pixels: int):
-        self._draw = draw
-        self._pixels = pixels
+    draw: Callable[[int, int], np.ndarray]
+    pixels: int
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self._draw(self._pixels, self._pixels), dtype)
+        return np.asarray(self.draw(self.pixels, self.pixels), dtype)

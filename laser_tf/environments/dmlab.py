@@ -42,41 +42,25 @@ ACTIONS = (
     (60, 0, 0, 1, 0, 0, 0),  # forward and look right a lot
     (0, 0, 0, 0, 1, 0, 0),  # fire
 )
-# fmt: on
 
 # Names in training. Two have another level for testing, see `DMLabConfig.level`.
 LEVELS = (
-    "rooms_collect_good_objects_train",
-    "rooms_exploit_deferred_effects_train",
-    "rooms_select_nonmatching_object",
-    "rooms_watermaze",
-    "rooms_keys_doors_puzzle",
-    "language_select_described_object",
-    "language_select_located_object",
-    "language_execute_random_task",
-    "language_answer_quantitative_question",
-    "lasertag_one_opponent_small",
-    "lasertag_three_opponents_small",
-    "lasertag_one_opponent_large",
+    "rooms_collect_good_objects_train", "rooms_exploit_deferred_effects_train",
+    "rooms_select_nonmatching_object", "rooms_watermaze", "rooms_keys_doors_puzzle",
+    "language_select_described_object", "language_select_located_object",
+    "language_execute_random_task", "language_answer_quantitative_question",
+    "lasertag_one_opponent_small", "lasertag_three_opponents_small", "lasertag_one_opponent_large",
     "lasertag_three_opponents_large",
-    "natlab_fixed_large_map",
-    "natlab_varying_map_regrowth",
-    "natlab_varying_map_randomized",
-    "skymaze_irreversible_path_hard",
-    "skymaze_irreversible_path_varied",
-    "psychlab_arbitrary_visuomotor_mapping",
-    "psychlab_continuous_recognition",
-    "psychlab_sequential_comparison",
-    "psychlab_visual_search",
-    "explore_object_locations_small",
-    "explore_object_locations_large",
-    "explore_obstructed_goals_small",
-    "explore_obstructed_goals_large",
-    "explore_goal_locations_small",
-    "explore_goal_locations_large",
-    "explore_object_rewards_few",
+    "natlab_fixed_large_map", "natlab_varying_map_regrowth", "natlab_varying_map_randomized",
+    "skymaze_irreversible_path_hard", "skymaze_irreversible_path_varied",
+    "psychlab_arbitrary_visuomotor_mapping", "psychlab_continuous_recognition",
+    "psychlab_sequential_comparison", "psychlab_visual_search",
+    "explore_object_locations_small", "explore_object_locations_large",
+    "explore_obstructed_goals_small", "explore_obstructed_goals_large",
+    "explore_goal_locations_small", "explore_goal_locations_large", "explore_object_rewards_few",
     "explore_object_rewards_many",
 )
+# fmt: on
 
 # Mixed into every seed by the engine, so that tests use no map of training. From IMPALA's published
 # code; the default in training is 0.
@@ -125,10 +109,7 @@ class DMLabConfig(python_config.WorkerConfig):
         return super().protocol() | {"hold_out": self.hold_out}
 
     def level(self, task: str) -> str:
-        """Returns the level behind a task, by its name in training or, held out, in testing.
-
-        Levels without a test version are tested on themselves, with other seeds.
-        """
+        """Returns the level of a task; held out, its test level or else itself with other seeds."""
         is_other = self.hold_out and task.endswith("_train")
         return task.removesuffix("_train") + "_test" if is_other else task
 
@@ -195,9 +176,8 @@ class Level(base.Adapter):
 class LevelCache:
     """Compiled maps in a folder that any number of processes read and write at once.
 
-    The compilation of a map takes seconds, and many levels have a new map in each episode. The
-    engine calls `fetch` and `write`. Files are named by the key of the engine, as in its
-    documentation, so that maps compiled elsewhere can be used.
+    The compilation of a map takes seconds, and many levels have a new map in each episode. Files
+    are named by the key of the engine, so that maps compiled elsewhere can be used.
     """
 
     def __init__(self, folder: str):

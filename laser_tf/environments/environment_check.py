@@ -44,14 +44,14 @@ class _RaisingFaults(faults.Faults):
 
 
 class _Rollout(NamedTuple):
-    """Random steps of one environment: arrays of T + 1 steps."""
+    """Random steps: arrays of T + 1 steps of the first environment."""
 
     observation: np.ndarray  # Checksums.
     reward: np.ndarray
     discount: np.ndarray
     is_first: np.ndarray
     maxima: np.ndarray  # Of each array of the observation.
-    steps_per_second: float
+    steps_per_second: float  # Of all environments.
 
     @property
     def num_steps(self) -> int:
@@ -77,12 +77,8 @@ def check(
 ) -> CheckReport:
     """Takes random steps in one environment, twice with the same seed, then in the batch.
 
-    Args:
-      config: Configuration of one task.
-      steps: Max steps of one environment.
-      seed: Seed of the environments and the actions.
-      seconds: Time limit of the random steps of one environment; at least one step is taken.
-      on_progress: Called with a short description of the current work, at every step.
+    One environment takes up to `steps` steps in up to `seconds`, but at least one. `on_progress`
+    gets a short description of the current work at every step.
 
     Raises:
       ImportError: If the suite needs a package that is not installed.
@@ -114,11 +110,12 @@ def check(
             )
         on_progress(f"measuring the speed of {config.num_envs} environments")
         with _create(config, seed, config.num_envs) as environment:
-            together = _speed(environment, seed, min(_SPEED_SECONDS, seconds))
+            limit = min(_SPEED_SECONDS, seconds)
+            batch = _roll_out(environment, math.inf, limit, seed, lambda _: None)
         report.add(
             "speed",
-            f"{first.steps_per_second:,.1f} steps/s with 1 environment, {together:,.1f} steps/s "
-            f"with {config.num_envs}",
+            f"{first.steps_per_second:,.1f} steps/s with 1 environment, "
+            f"{batch.steps_per_second:,.1f} steps/s with {config.num_envs}",
         )
         for warning in _warnings(first, report.spec):
             report.add("warning", warning)
@@ -143,15 +140,14 @@ def _create(
 
 def _roll_out(
     environment: base.BatchedEnvironment,
-    steps: int,
+    steps: float,
     seconds: float,
     seed: int,
     on_progress: Callable[[str], None],
 ) -> _Rollout:
     generator = base.action_generator(seed)
-    begin = time.perf_counter()
     env_output, rows = environment.reset(), []
-    step, step_seconds = 0, 0.0
+    begin, step, step_seconds = time.perf_counter(), 0, 0.0
     while True:
         scalars = (env_output.reward[0], env_output.discount[0], env_output.is_first[0])
         leaves = [leaf[0] for leaf in tree.flatten(env_output.observation)]
@@ -165,18 +161,8 @@ def _roll_out(
         step_seconds += time.perf_counter() - start
         step += 1
     sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
-    return _Rollout(sums, rewards, discounts, firsts, maxima.max(axis=0), step / step_seconds)
-
-
-def _speed(environment: base.BatchedEnvironment, seed: int, seconds: float) -> float:
-    """Returns the steps per second of all environments together."""
-    generator = base.action_generator(seed)
-    environment.reset()
-    start, steps = time.perf_counter(), 0
-    while not steps or time.perf_counter() - start < seconds:
-        environment.step(environment.random_actions(generator))
-        steps += environment.num_envs
-    return steps / (time.perf_counter() - start)
+    speed = step * environment.num_envs / step_seconds
+    return _Rollout(sums, rewards, discounts, firsts, maxima.max(axis=0), speed)
 
 
 def _describe(report: CheckReport, spec: types.EnvironmentSpec) -> None:

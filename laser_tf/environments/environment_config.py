@@ -34,14 +34,7 @@ class EnvironmentConfig(abc.ABC):
 
     def __post_init__(self):
         config_checks.check_types(self)
-        try:
-            tasks = self.tasks
-        except errors.ConfigError as error:
-            if repr(self.task) in str(error):
-                raise
-            raise errors.ConfigError(
-                f"task must name tasks of {self.suite}, got {self.task!r}: {error}"
-            ) from None
+        tasks = self.tasks
         if len(set(tasks)) < len(tasks):
             raise errors.ConfigError(f"task must name each task once, got {self.task!r}.")
         # The suite's own names, so that a run resumes by any name of its task.
@@ -65,7 +58,10 @@ class EnvironmentConfig(abc.ABC):
         """Returns the tasks by the suite's own names."""
         if self.task == "all":
             if not self.tasks_share_specs:
-                raise errors.ConfigError(f"the tasks of {self.suite} differ too much, name them")
+                raise errors.ConfigError(
+                    f"task must name tasks of {self.suite}, got 'all'. Name those that one agent "
+                    "can learn together."
+                )
             return tuple(self.known_tasks)
         return tuple(self.check_task(name.strip()) for name in self.task.split(","))
 
@@ -102,11 +98,7 @@ class EnvironmentConfig(abc.ABC):
 
     @abc.abstractmethod
     def make(self, task: str, num_envs: int, seed: int, rendering: bool) -> base.BatchedEnvironment:
-        """Creates the environments of one task.
+        """Creates the environments of a task, environment i from `seed + i`.
 
-        Args:
-          task: One of `tasks`.
-          num_envs: N.
-          seed: Environment i is seeded with `seed + i`.
-          rendering: Whether `render` will be called.
+        `render` may be called only if `rendering`.
         """

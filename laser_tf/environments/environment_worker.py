@@ -21,7 +21,6 @@ from laser_tf.environments import (
     canonical_actions,
     canonical_observations,
     faults,
-    result_checks,
     worker_pool,
 )
 
@@ -37,20 +36,16 @@ class Description(NamedTuple):
 
 
 def map_memory(file: int, observation: Any, num_envs: int) -> np.ndarray:
-    """Maps memory shared by a worker and its parent: the newest time steps of n environments.
+    """Maps an anonymous file to the newest time steps, shared by a worker and its parent.
 
     A batch of 16 images of 84x84x3 from two workers takes 1.4 ms by pipe and 0.2 ms this way; a
     batch of vectors 0.28 and 0.18 ms.
 
-    Args:
-      file: Descriptor of an anonymous file.
-      observation: Nest of canonical specs.
-      num_envs: n.
-
     Returns:
       A record. `current_env` is the index of the environment that the worker calls, `called_at` the
-      `time.monotonic()` of that call. `steps` has n records of the leaves of the observation ("0",
-      "1", ... in the order of `tree.flatten`), `reward`, `discount` and `is_last`.
+      `time.monotonic()` of that call. `steps` has for each environment a record of the leaves of
+      the observation ("0", "1", ... in the order of `tree.flatten`), `reward`, `discount` and
+      `is_last`.
 
     Raises:
       ValueError: If the file was mapped with other specs before.
@@ -85,13 +80,8 @@ class Worker:
     ):
         """Prepares the creation of environments at their first reset.
 
-        Args:
-          restarts: Number of restarts of this worker.
-          file: File descriptor for `map_memory`.
-          make: Creates an environment from its seed.
-          seeds: Seed of each environment; an environment that is recreated gets another seed.
-          action_repeat: Calls of `step` for an agent step.
-          max_words: Words of the longest text.
+        `restarts` counts those of this worker, and `file` is for `map_memory`. `make` creates an
+        environment from its seed; a recreated environment gets another seed.
         """
         folder = str(pathlib.Path.cwd())
         if not {"", folder} & set(sys.path):  # Ray workers do not search the current folder.
@@ -148,12 +138,8 @@ class Worker:
     ) -> dict[int, worker_pool.Failure]:
         """Steps or resets environments and writes their time steps to the shared memory.
 
-        Args:
-          commands: NOTHING, STEP or RESET for each environment.
-          actions: Canonical actions [n, ...]; None if no environment steps.
-
-        Returns:
-          Failures by index, of environments that must be reset.
+        Each environment has a command NOTHING, STEP or RESET, and a canonical action if any of them
+        steps. Returns failures by index, of environments that must be reset.
         """
         failures = {}
         with np.errstate(over="ignore"):  # The parent finds what is infinite in float32.
@@ -175,7 +161,7 @@ class Worker:
         environment = self._environments[index] or self._create(index)
         self._note_call(index)
         time_step = environment.reset()
-        self._write(index, time_step, result_checks.time_step(time_step, starts=True))
+        self._write(index, time_step, check_time_step(time_step, starts=True))
 
     def _step_one(self, index: int, action: np.ndarray) -> None:
         time_step: Any = None
@@ -185,7 +171,7 @@ class Worker:
             self._note_call(index)
             # A new action each time: an environment may change its action in place.
             time_step = self._environments[index].step(self._action(action))
-            return result_checks.time_step(time_step, starts=False)
+            return check_time_step(time_step, starts=False)
 
         scalars = base.repeat_action(take_frame, self._action_repeat)
         self._write(index, time_step, scalars)
@@ -206,9 +192,13 @@ class Worker:
     def render(self, index: int) -> np.ndarray | str:
         """Returns an image uint8 [height, width, 3], or the reason of a failure."""
         try:
-            return result_checks.rgb_image(np.asarray(self._environments[index].render()))
+            return rgb_image(np.asarray(self._rendered(index)))
         except Exception as error:  # User code or a library raises anything.
             return faults.describe(error)
+
+    def _rendered(self, index: int) -> Any:
+        environment: Any = self._environments[index]
+        return environment.render()
 
     def close(self) -> None:
         """Closes all environments."""
@@ -220,3 +210,47 @@ def _close(environment: dm_env.Environment | None) -> None:
     if environment is not None:
         with contextlib.suppress(Exception):  # It may be broken already.
             environment.close()
+
+
+def check_time_step(result: Any, *, starts: bool) -> tuple[float, float, bool]:
+    """Returns reward and discount of a time step, and whether it is the last one.
+
+    With `starts`, `reset` returned the time step; then the reward is 0 and the discount is 1.
+
+    Raises:
+      ValueError: For an invalid step type, or values that are no numbers or out of range.
+    """
+    step_type = result.step_type
+    if not isinstance(step_type, dm_env.StepType):
+        step_type = dm_env.StepType(int(step_type))  # TF-Agents has arrays of rank 0.
+    if (step_type == dm_env.StepType.FIRST) != starts:
+        method = "reset" if starts else "step"
+        raise ValueError(f"its {method}() returned a time step of {step_type}")
+    if starts:
+        return 0.0, 1.0, False
+    try:
+        reward, discount = float(result.reward), float(result.discount)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"its reward and discount must be numbers, got {result.reward!r} and "
+            f"{result.discount!r}"
+        ) from None
+    if discount < 0 or discount > 1:  # The parent finds NaN.
+        raise ValueError(f"its discount must be from 0 to 1, got {discount}")
+    return reward, discount, step_type == dm_env.StepType.LAST
+
+
+def rgb_image(image: np.ndarray) -> np.ndarray:
+    """Converts grayscale [H, W] or [H, W, 1], RGB, or RGBA to RGB, uint8 [H, W, 3].
+
+    Raises:
+      ValueError: For any other array, or for an image without pixels.
+    """
+    channels = image[..., None] if image.ndim == 2 else image
+    is_image = channels.ndim == 3 and channels.shape[2] in (1, 3, 4) and channels.size
+    if channels.dtype != np.uint8 or not is_image:
+        raise ValueError(
+            "an image must be uint8 [height, width, channels] with 1, 3 or 4 channels, got "
+            f"{image.dtype}{list(image.shape)}"
+        )
+    return np.repeat(channels, 3, axis=2) if channels.shape[2] == 1 else channels[..., :3]

@@ -25,17 +25,13 @@ def length_limit(max_steps_per_episode: int) -> int:
 
 
 class EpisodeTracker:
-    """Sums the rewards of episodes; an episode has ended when the next one starts.
-
-    Attributes:
-      lengths: int [N], agent steps of the unfinished episode of each environment.
-    """
+    """Sums the rewards of episodes; an episode has ended when the next one starts."""
 
     def __init__(self, environment: base.BatchedEnvironment):
         self._task_ids = environment.task_ids
         self._scales = environment.reward_scales
         self._returns = np.zeros(environment.num_envs, np.float64)
-        self.lengths = np.zeros(environment.num_envs, int)
+        self.lengths = np.zeros(environment.num_envs, int)  # Agent steps of unfinished episodes.
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
         """Adds the next step [N] and returns the episodes that have ended before it."""

@@ -21,12 +21,8 @@ def make_environment(
 ) -> base.BatchedEnvironment:
     """Creates a batch of environments: `num_envs` of the first task, then of the second, and so on.
 
-    Args:
-      config: Configuration of a suite.
-      seed: Environment i is seeded with `seed + i`, up to 2**31 - 1.
-      num_envs: Environments of each task, by default those of the configuration.
-      rendering: Whether `render` will be called. Atari then runs each game twice, also in colour.
-      fault_directory: Directory for tracebacks of faults (`faults.FILE`); None to drop them.
+    Environment i is seeded with `seed + i`. If `rendering`, `render` may be called, and Atari runs
+    each game twice, also in colour. `fault_directory` gets a file with the tracebacks of faults.
 
     Raises:
       EnvironmentFailedError: For any other error of an environment.
@@ -58,8 +54,7 @@ def make_environment(
 def environment_spec(config: environment_config.EnvironmentConfig) -> types.EnvironmentSpec:
     """Creates one environment, closes it, and returns the specs that an agent must fit.
 
-    If user code creates a batch, the batch is checked, too. Raises the errors of
-    `make_environment`.
+    A batch that user code creates is checked, too. Raises the errors of `make_environment`.
     """
     with contextlib.closing(make_environment(config, seed=0, num_envs=1)) as environment:
         spec = environment.spec()

@@ -31,7 +31,6 @@ class EnvironmentCreationError(errors.ConfigError):
     """An environment cannot be created, or agents cannot use it.
 
     Attributes:
-      name: Name of the environment.
       reason: One line.
       details: Traceback of user code, or "".
     """
@@ -61,17 +60,9 @@ class Faults:
         num_envs: int,
         *,
         name: str = "the environment",
-        limit: int = 20,
-        folder: pathlib.Path | None = None,
+        limit: int = 20,  # Max episodes in a row of one environment that a fault ends.
+        folder: pathlib.Path | None = None,  # For tracebacks.
     ):
-        """Creates a record without faults.
-
-        Args:
-          num_envs: N.
-          name: Name of the environment, for messages.
-          limit: Max episodes in a row of one environment that a fault ends.
-          folder: Directory for the file of tracebacks; None to drop them.
-        """
         self.name = name
         self._limit = limit
         self._folder = folder
@@ -88,13 +79,7 @@ class Faults:
         self.episode_steps = np.where(is_first, 0, self.episode_steps + 1)
 
     def note(self, index: int, kind: str, what: str, details: str = "") -> None:
-        """Records a fault, which ends the episode.
-
-        Args:
-          index: Index of the environment.
-          kind: One of `KINDS`, the name of its counter.
-          what: Description in a few words.
-          details: Traceback.
+        """Records a fault of one of `KINDS`, which ends the episode; `details` is its traceback.
 
         Raises:
           EnvironmentFailedError: If the limit is exceeded.

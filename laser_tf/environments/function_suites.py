@@ -1,7 +1,6 @@
 """Functions of users that return an environment: the suites `dm_env` and `tf_agents`.
 
-`task=my_module:make` names a function that returns a `dm_env.Environment`, or a `PyEnvironment` of
-TF-Agents. Only workers call it; TF-Agents and TensorFlow are loaded by the user's module.
+Only workers call these functions. The user's module loads TF-Agents and TensorFlow.
 """
 
 import contextlib
@@ -34,13 +33,20 @@ class FunctionConfig(python_config.PythonConfig):
         """Checks the form only, because user code runs in workers only."""
         if not _PATH.fullmatch(task):
             raise errors.ConfigError(
-                f"use module:function with suite={self.suite}, e.g. my_module:make"
+                f"task must be module:function with suite={self.suite}, got {task!r}. Use e.g. "
+                "my_module:make."
             )
         return task
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""
         return super().user_code() or self.tasks
+
+    def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
+        """See `PythonConfig`."""
+        if self.pickled_function:
+            return super().maker(task, rendering)
+        return functools.partial(_call, self.suite, task, self.keyword_arguments())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,19 +55,6 @@ class DmEnvConfig(FunctionConfig):
 
     suite: str = "dm_env"
 
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `WorkerConfig`."""
-        return functools.partial(_call_dm_env, task, self.keyword_arguments())
-
-
-def _call_dm_env(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    environment = user_modules.call(path, arguments, seed)
-    if not isinstance(environment, dm_env.Environment):
-        raise faults.UnsupportedSpaceError(
-            f"{path} returned a {type(environment).__name__}, not a dm_env.Environment"
-        )
-    return environment
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TFAgentsConfig(FunctionConfig):
@@ -69,20 +62,22 @@ class TFAgentsConfig(FunctionConfig):
 
     suite: str = "tf_agents"
 
-    def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
-        """See `WorkerConfig`."""
-        return functools.partial(_call_tf_agents, task, self.keyword_arguments())
 
-
-def _call_tf_agents(path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
-    environment = user_modules.call(path, arguments, seed)
-    if not is_py_environment(environment):
-        raise faults.UnsupportedSpaceError(
-            f"{path} returned a {type(environment).__name__}, not a TF-Agents PyEnvironment"
-        )
-    return wrap_py_environment(path, environment, seed)
+def _call(suite: str, path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+    """Creates the environment of a function of the suite dm_env or tf_agents, in a worker."""
+    is_tf_agents = suite == TFAgentsConfig.suite
+    if is_tf_agents:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
+    environment = user_modules.call_function(user_modules.load_function(path), arguments, seed)
+    if is_tf_agents and is_py_environment(environment):
+        return TFAgents(path, environment, seed)
+    if not is_tf_agents and isinstance(environment, dm_env.Environment):
+        return environment
+    expected = "TF-Agents PyEnvironment" if is_tf_agents else "dm_env.Environment"
+    raise faults.UnsupportedSpaceError(
+        f"{path} returned a {type(environment).__name__}, not a {expected}"
+    )
 
 
 def is_py_environment(environment: Any) -> bool:
@@ -91,29 +86,20 @@ def is_py_environment(environment: Any) -> bool:
     return module is not None and isinstance(environment, module.PyEnvironment)
 
 
-def wrap_py_environment(name: str, environment: Any, seed: int) -> dm_env.Environment:
-    """Returns a `PyEnvironment` as an environment of dm_env.
+class TFAgents(base.Adapter):
+    """One `PyEnvironment`, whose time steps have the fields of dm_env's.
 
     Raises:
       UnsupportedSpaceError: For a batch of environments, or specs of another kind.
     """
-    if environment.batched:
-        raise faults.UnsupportedSpaceError(
-            f"{name} returned a batch of {environment.batch_size}: return one environment, and set "
-            "environment.num_envs"
-        )
-    return TFAgents(environment, seed)
 
-
-class TFAgents(base.Adapter):
-    """One `PyEnvironment`, whose time steps have the fields of dm_env's."""
-
-    def __init__(self, environment: Any, seed: int):
-        """Seeds the environment, if it can be seeded.
-
-        Raises:
-          UnsupportedSpaceError: For specs of another kind.
-        """
+    def __init__(self, name: str, environment: Any, seed: int):
+        """Seeds the environment, if it can be seeded; `name` is for messages."""
+        if environment.batched:
+            raise faults.UnsupportedSpaceError(
+                f"{name} returned a batch of {environment.batch_size}: return one environment, and "
+                "set environment.num_envs"
+            )
         observation_spec = _spec(environment.observation_spec())
         super().__init__(environment, observation_spec, _spec(environment.action_spec()))
         with contextlib.suppress(NotImplementedError):  # The user's function may have taken it.

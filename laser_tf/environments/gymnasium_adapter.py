@@ -24,11 +24,7 @@ class Gymnasium(base.Adapter):
     """
 
     def __init__(self, environment: gymnasium.Env, seed: int):
-        """Maps the spaces to specs; `seed` is the seed of the first reset.
-
-        Raises:
-          UnsupportedSpaceError: For a space without a spec.
-        """
+        """Maps the spaces to specs by `spec_of`; `seed` is the seed of the first reset."""
         spec = spec_of(environment.observation_space, "observation")
         action_spec = action_spec_of(environment.action_space)
         self._info_mask: specs.Array | None = None
@@ -36,7 +32,7 @@ class Gymnasium(base.Adapter):
         # result of this first reset.
         self._first_reset: tuple | Exception | None
         try:
-            self._first_reset = observation, info = _reset(environment, seed)
+            _, info = self._first_reset = check_length("reset", environment.reset(seed=seed), 2)
         except Exception as error:  # User code raises anything.
             self._first_reset = error
         else:
@@ -48,7 +44,7 @@ class Gymnasium(base.Adapter):
         first, self._first_reset = self._first_reset, None
         if isinstance(first, Exception):
             raise first
-        observation, info = first or _reset(self._engine, None)
+        observation, info = first or check_length("reset", self._engine.reset(seed=None), 2)
         return dm_env.restart(with_mask(self._info_mask, observation, info, False))
 
     def step(self, action: Any) -> dm_env.TimeStep:
@@ -78,20 +74,15 @@ class Gymnasium(base.Adapter):
         return np.asarray(self._engine.render())
 
 
-def _reset(environment: gymnasium.Env, seed: int | None) -> tuple[Any, Any]:
-    observation, info = check_length("reset", environment.reset(seed=seed), 2)
-    return observation, info
-
-
 def _mask_of(info: Any) -> np.ndarray | None:
     has_mask = isinstance(info, Mapping) and _MASK in info
     return np.asarray(info[_MASK]) if has_mask else None
 
 
 def spec_with_mask(spec: Any, info: Any) -> tuple[Any, specs.Array | None]:
-    """Returns the spec with the mask in the first info, and the spec of that mask.
+    """Returns the spec with the mask in the first info, and the spec of that mask (None: no mask).
 
-    The second spec is None if infos have no masks, or the observation already has one.
+    A mask in the observation takes precedence.
     """
     mask = _mask_of(info)
     if mask is None or observations.action_mask(spec) is not None:
@@ -120,8 +111,8 @@ def observation_offsets(space: gymnasium.Space, info_mask: specs.Array | None) -
 
 def check_length(method: str, result: Any, length: int) -> Any:
     """Returns the result of a method, which must have `length` values."""
-    if not isinstance(result, tuple | list) or len(result) != length:
-        is_tuple = isinstance(result, tuple | list)
+    is_tuple = isinstance(result, tuple | list)
+    if not is_tuple or len(result) != length:
         values = f"{len(result)} values" if is_tuple else f"a {type(result).__name__}"
         raise ValueError(
             f"its {method}() returned {values}. The API of gymnasium is reset(seed=..., "
@@ -159,11 +150,7 @@ def spec_of(space: gymnasium.Space, name: str) -> Any:
 
 
 def action_spec_of(space: gymnasium.Space, name: str = "action") -> Any:
-    """Returns the dm_env spec of an action space, or a nest of specs.
-
-    Raises:
-      UnsupportedSpaceError: For a space without a spec; the message names it.
-    """
+    """Returns the dm_env spec of an action space, whose integers start anywhere; see `spec_of`."""
     match space:
         case spaces.Discrete():
             last = int(space.start + space.n - 1)

@@ -1,22 +1,16 @@
-"""Gymnasium's environments (Towers et al. 2024): any id that is registered.
-
-`task=CartPole-v1`, or `my_package:MyEnv-v0`, which imports `my_package` first.
-"""
+"""Gymnasium's environments (Towers et al. 2024), by id; `my_package:MyEnv-v0` is imported first."""
 
 import dataclasses
 import functools
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 
 from laser_tf import errors, user_code
 from laser_tf.environments import faults, python_config, suites
-
-if TYPE_CHECKING:  # Workers load it.
-    import gymnasium
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _OLD_GYM = "GymV"  # Ids whose argument env_id makes the package gym import a module.
@@ -46,7 +40,8 @@ class GymnasiumConfig(python_config.PythonConfig):
         """Checks the form only, because user code, which registers ids, runs in workers only."""
         if not _ID.fullmatch(task):
             raise errors.ConfigError(
-                "use an id of gymnasium, e.g. CartPole-v1, or my_package:MyEnv-v0"
+                f"task must be an id of gymnasium, got {task!r}. Use e.g. CartPole-v1, or "
+                "my_package:MyEnv-v0."
             )
         return task
 
@@ -57,17 +52,13 @@ class GymnasiumConfig(python_config.PythonConfig):
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
         """See `PythonConfig`."""
+        if self.pickled_function:
+            return super().maker(task, rendering)
         return functools.partial(make, task, self.keyword_arguments(), rendering)
 
 
 def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm_env.Environment:
-    """Creates an environment of the registry.
-
-    Args:
-      task: Id, after "package:" if the import of a package registers it.
-      arguments: Arguments of `gymnasium.make`.
-      rendering: Whether `render` will be called, if the environment can render.
-      seed: Seed of the first reset, whose random stream continues.
+    """Creates an environment of the registry, in a worker; later resets continue its random stream.
 
     Raises:
       UnsupportedSpaceError: For an unknown id, a missing package or unsupported spaces.
@@ -90,8 +81,8 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
     return gymnasium_adapter.Gymnasium(environment, seed)
 
 
-def _create_rendered(create: Callable[..., "gymnasium.Env"]) -> "gymnasium.Env":
-    """Creates an environment that renders images, if it can."""
+def _create_rendered(create: Callable[..., Any]) -> Any:
+    """Creates a `gymnasium.Env` that renders images, if it can."""
     try:
         return create(render_mode="rgb_array")
     except Exception:  # Environments without this mode raise errors of many types.

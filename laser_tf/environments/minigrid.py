@@ -54,10 +54,8 @@ def create(task: str, seed: int) -> dm_env.Environment:
 
     Its `image` shows the cells in front of the agent, uint8 [7, 7, 3] in most tasks: MiniGrid's
     codes of object, colour and state times `CODE_SCALES`. Its `text` is the mission. The direction
-    of the agent is left out, because the view turns with the agent.
-
-    The reward is 1 - 0.9 * (steps / max steps of the task) at success, otherwise 0. The step limit
-    of the task leaves the discount at 1.
+    of the agent is left out, because the view turns with the agent. The reward is 1 - 0.9 * (steps
+    / max steps of the task) at success, otherwise 0.
     """
     gymnasium = _load_gymnasium()
     from laser_tf.environments import gymnasium_adapter
@@ -66,7 +64,9 @@ def create(task: str, seed: int) -> dm_env.Environment:
     space = gymnasium.spaces.Dict(
         image=environment.observation_space["image"], text=gymnasium.spaces.Text(_MAX_CHARACTERS)
     )
-    _silence_rejections()
+    levels: Any = sys.modules.get("minigrid.envs.babyai.core.roomgrid_level")
+    if levels:  # BabyAI prints a line for each level that it samples again.
+        levels.print = lambda *_: None
     shown = gymnasium.wrappers.TransformObservation(environment, _show, space)
     return gymnasium_adapter.Gymnasium(shown, seed)
 
@@ -74,13 +74,6 @@ def create(task: str, seed: int) -> dm_env.Environment:
 def _show(observation: dict[str, Any]) -> dict[str, Any]:
     image = observation["image"] * np.array(CODE_SCALES, np.uint8)
     return {"image": image, "text": observation["mission"]}
-
-
-def _silence_rejections() -> None:
-    """Stops BabyAI from printing a line for each level that it samples again."""
-    levels: Any = sys.modules.get("minigrid.envs.babyai.core.roomgrid_level")
-    if levels:
-        levels.print = lambda *_: None
 
 
 def _load_gymnasium() -> ModuleType:

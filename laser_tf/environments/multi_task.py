@@ -12,14 +12,13 @@ from laser_tf.environments import base
 
 
 class MultiTask(base.BatchedEnvironment):
-    """Environments of several tasks, in the order of the tasks."""
+    """Environments of several tasks, in the order of the tasks.
+
+    Raises:
+      ConfigError: If specs differ; the message names the task and both specs.
+    """
 
     def __init__(self, tasks: Sequence[str], environments: Sequence[base.BatchedEnvironment]):
-        """Takes the environments of K tasks, which `close` closes.
-
-        Raises:
-          ValueError: If specs differ; the message names the task and both specs.
-        """
         first = environments[0]
         for task, environment in zip(tasks, environments, strict=True):
             if environment.spec() != first.spec():
@@ -56,7 +55,7 @@ class MultiTask(base.BatchedEnvironment):
         return base.Transition(output.observation, output.reward, output.discount, is_last)
 
     def native_specs(self) -> list[base.NativeSpec]:
-        """See `BatchedEnvironment`; the integers of tasks may start at different numbers."""
+        """See `BatchedEnvironment`."""
         return [own for environment in self._environments for own in environment.native_specs()]
 
     def fault_counts(self) -> collections.Counter[str]:

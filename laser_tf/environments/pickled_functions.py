@@ -1,13 +1,8 @@
-"""Functions of users that create an environment and exist in no module, e.g. of a notebook.
-
-The configuration of a run holds the pickled function, so that workers, evaluations and resumed runs
-in other processes have it.
-"""
+"""Functions of users that create an environment and exist in no module, e.g. of a notebook."""
 
 import base64
 import dataclasses
 import os
-import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -33,10 +28,6 @@ def configure(
 
     The function gets `arguments`, and `seed` if it has such a parameter. Its name is the task. A
     function with a parameter `num_envs` returns a vector environment, see `vector_suite`.
-
-    Args:
-      config: Configuration of the suite gymnasium, dm_env, tf_agents or gymnasium_vector.
-      function: Returns an environment of gymnasium, dm_env or TF-Agents.
 
     Raises:
       ConfigError: For another suite, or a function that cannot be pickled or is too large.
@@ -71,30 +62,19 @@ def configure(
     values: dict[str, Any] = {"task": name, "pickled_function": base64.b64encode(pickled).decode()}
     if config.suite == _VECTOR or not user_modules.has_parameter(function, "num_envs"):
         return dataclasses.replace(config, **values)
-    kept = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    return suites.config_class(_VECTOR)(**{**kept, "suite": _VECTOR, **values})
-
-
-def load(pickled: str) -> Callable[..., Any]:
-    """Returns the function of a value of `pickled_function`, in a worker."""
-    return pickle.loads(base64.b64decode(pickled))
+    return suites.config_class(_VECTOR)(**{**vars(config), "suite": _VECTOR, **values})
 
 
 def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    """Creates an environment, in a worker.
-
-    Args:
-      pickled: Value of `pickled_function`.
-      name: Name of the function, for messages.
-      arguments: Keyword arguments of the function.
-      seed: Seed of the environment.
+    """Creates an environment by the function of `pickled_function`, in a worker.
 
     Raises:
       UnsupportedSpaceError: If the function returns something else.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # For environments of TF-Agents.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    environment = user_modules.call_function(load(pickled), arguments, seed)
+    function = user_modules.load_function(name, pickled)
+    environment = user_modules.call_function(function, arguments, seed)
     if isinstance(environment, dm_env.Environment):
         return environment
     gymnasium = sys.modules.get("gymnasium")
@@ -109,7 +89,7 @@ def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_en
     from laser_tf.environments import function_suites  # It imports this module.
 
     if function_suites.is_py_environment(environment):
-        return function_suites.wrap_py_environment(name, environment, seed)
+        return function_suites.TFAgents(name, environment, seed)
     raise faults.UnsupportedSpaceError(
         f"{name} returned a {type(environment).__name__}: return one environment of gymnasium, "
         "dm_env or TF-Agents"

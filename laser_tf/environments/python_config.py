@@ -25,10 +25,7 @@ _MAX_REPLY_SECONDS = 86_400.0  # A day; waits must be finite.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WorkerConfig(environment_config.EnvironmentConfig):
-    """Configuration of environments that run in worker processes, each a `dm_env.Environment`.
-
-    A subclass defines `maker`, the function that creates one environment.
-    """
+    """Configuration of environments that run in worker processes, each a `dm_env.Environment`."""
 
     num_workers: int = 0  # processes; they step the environments; 0: as many as cores
     reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker restarts
@@ -50,10 +47,7 @@ class WorkerConfig(environment_config.EnvironmentConfig):
 
     @property
     def max_step_seconds(self) -> float:
-        """See `EnvironmentConfig`.
-
-        A worker steps its environments one by one, and restarts within the step if it fails.
-        """
+        """See `EnvironmentConfig`; a worker steps one by one, and may restart within the step."""
         return 2 * self.reply_seconds * -(-self.num_envs // (self.num_workers or 1))
 
     def max_words(self) -> int:
@@ -109,16 +103,11 @@ class PythonConfig(WorkerConfig):
         """See `EnvironmentConfig`."""
         return (user_modules.PICKLED,) if self.pickled_function else ()
 
-    def make(
-        self, task: str, num_envs: int, seed: int, rendering: bool
-    ) -> python_environments.PythonEnvironments:
-        """See `WorkerConfig`."""
-        if not self.pickled_function:
-            return super().make(task, num_envs, seed, rendering)
-        maker = functools.partial(
+    def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
+        """See `WorkerConfig`; this function calls `pickled_function`."""
+        return functools.partial(
             pickled_functions.call, self.pickled_function, task, self.keyword_arguments()
         )
-        return python_environments.PythonEnvironments(self, maker, task, num_envs, seed)
 
     def max_words(self) -> int:
         """See `WorkerConfig`."""
@@ -148,9 +137,7 @@ def _survives_json(value: Any) -> bool:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Parses keyword arguments of the form "name=value, ...".
-
-    Values are Python literals; anything else is a text.
+    """Parses "name=value, ..."; values are Python literals, anything else is a text.
 
     Raises:
       ConfigError: For a part without a name.

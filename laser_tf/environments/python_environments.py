@@ -32,17 +32,10 @@ class PythonEnvironments(base.BatchedEnvironment):
         num_envs: int,
         seed: int,
     ):
-        """Starts the workers.
-
-        Args:
-          config: Configuration.
-          make: Picklable argument of `config.worker_class`, see `WorkerConfig.maker`.
-          task: Name of the environment, for messages.
-          num_envs: N.
-          seed: Environment i is created from `seed + i`.
+        """Starts the workers; `make` is the argument of `config.worker_class`.
 
         Raises:
-          ValueError: If an environment cannot be created, or its specs have no canonical form.
+          ConfigError: If an environment cannot be created, or its specs have no canonical form.
         """
         num_workers = min(config.worker_count, num_envs)
         self._parts = np.array_split(np.arange(num_envs), num_workers)  # For each worker.
@@ -65,7 +58,7 @@ class PythonEnvironments(base.BatchedEnvironment):
             )
             description = self._describe()
         except BaseException:
-            self._free()
+            self.close()
             raise
         self._memory = [
             environment_worker.map_memory(file, description.observation, len(part))
@@ -80,7 +73,7 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._native = description.native
 
     def native_specs(self) -> list[base.NativeSpec]:
-        """See `BatchedEnvironment`; the values of a `Discrete` may start above or below 0."""
+        """See `BatchedEnvironment`."""
         return [self._native]
 
     def _progressed_at(self, worker: int) -> float:
@@ -121,15 +114,10 @@ class PythonEnvironments(base.BatchedEnvironment):
         return transition
 
     def _start_episodes(self, pending: np.ndarray, starting: np.ndarray) -> np.ndarray:
-        """Starts episodes until no environment is pending.
+        """Starts episodes until no environment of the mask `pending`, bool [N], is left.
 
-        Args:
-          pending: bool [N], environments that have to start.
-          starting: bool [N], these and the environments that started in this step. They start again
-            if their worker ends.
-
-        Returns:
-          Mask bool [N] of other environments that were lost.
+        `starting` are these and the environments that started in this step. They start again if
+        their worker ends. Returns the mask of other environments that were lost.
         """
         others = np.zeros(self.num_envs, bool)
         while pending.any():
@@ -198,9 +186,6 @@ class PythonEnvironments(base.BatchedEnvironment):
     def close(self) -> None:
         """Ends the workers."""
         super().close()
-        self._free()
-
-    def _free(self) -> None:
         if self._workers is not None:
             self._workers.close()
         self._memory = []  # They hold the files, too.

@@ -39,10 +39,7 @@ class SmallConfig(environment_config.EnvironmentConfig):
 
 
 class SmallEnvironment(base.BatchedEnvironment):
-    """N environments of a few cells, with a random number for each episode.
-
-    Environment i samples its numbers from `seed + i`.
-    """
+    """N environments of a few cells; environment i samples a number per episode from `seed + i`."""
 
     def __init__(self, config: SmallConfig, num_envs: int, seed: int, **specs: Any):
         super().__init__(num_envs, **specs)
@@ -59,8 +56,7 @@ class SmallEnvironment(base.BatchedEnvironment):
 def _hash(numbers: np.ndarray) -> np.ndarray:
     """Applies SplitMix64's output function (Steele et al. 2014) to uint64 [N].
 
-    A hash of (stream, episode) gives each environment its random numbers without a generator, and
-    so without a loop over environments.
+    A hash of (stream, episode) needs no loop over environments, as generators would.
     """
     numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

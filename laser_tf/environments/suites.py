@@ -1,7 +1,6 @@
 """All suites by name, and checks of names; importing this module loads no suite.
 
-A new suite is a line here and a module with its `EnvironmentConfig`, which creates environments. A
-suite outside this package is named by its path "module:Class", see docs/extending.md.
+A suite outside this package is named by its path "module:Class", see docs/extending.md.
 """
 
 import importlib
@@ -48,14 +47,7 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
 
 
 def check_name(what: str, name: str, known: Collection[str], example: str = "") -> str:
-    """Returns a known name; raises ConfigError with close names for an unknown name.
-
-    Args:
-      what: Category of the name, for the message.
-      name: Name to check.
-      known: All valid names.
-      example: Shown if no valid name is close; by default, all names are shown.
-    """
+    """Returns a known name; raises ConfigError with close names, or else `example` or all names."""
     if name in known:
         return name
     close = config_values.close_names(str(name), known) if name else []
@@ -69,10 +61,8 @@ def check_name(what: str, name: str, known: Collection[str], example: str = "") 
 def of_gymnasium_id(name: str, ids: str, known: Collection[str]) -> str:
     """Returns the known name of a gymnasium id: "ALE/MsPacman-v5" is "ms_pacman".
 
-    Args:
-      name: An id, or any other name, which is returned unchanged.
-      ids: Pattern of ids. The first group is the known name without underscores.
-      known: Names with underscores between their words.
+    The first group of the pattern `ids` is a known name without underscores. A name of another form
+    is returned unchanged.
     """
     match = re.fullmatch(ids, name)
     joined = {known_name.replace("_", ""): known_name for known_name in known}

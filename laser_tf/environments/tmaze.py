@@ -47,21 +47,18 @@ class TMaze(small_environment.SmallEnvironment):
 
     An observation is uint8 [3, 3, 1], 0 or 255. The agent is in the middle row: left at the start,
     centre in the corridor, right at the junction. The cue is the cell above or below the start, in
-    the first observation of an episode only. The last observation has the agent in an arm, above or
-    below the junction.
+    the first observation of an episode only. The last observation has the agent in an arm.
 
     Actions: 0 up, 1 right, 2 down, 3 left. The arm on the side of the cue returns 1, the other arm
     -1, both with discount 0. A step forward returns 0, so the best return is 1 for any length. A
     step back or into a wall returns -1 / (corridor_length + 2), where the shortest path has
     corridor_length + 2 steps.
 
-    After twice the shortest path the episode is cut and the discount stays 1. Without a penalty, a
-    learner could prefer to walk forever: a random turn has value 0, walking a value below 0. An
-    episode at a wall returns -2, less than the wrong arm.
+    After twice the shortest path the episode is truncated. Without a penalty, a learner could
+    prefer to walk forever. An episode at a wall returns -2, less than the wrong arm.
     """
 
     def __init__(self, config: TMazeConfig, num_envs: int, seed: int):
-        """Creates the mazes; maze i samples its cues from `seed + i`."""
         super().__init__(
             config,
             num_envs,

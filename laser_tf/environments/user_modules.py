@@ -1,7 +1,9 @@
 """Trust in code of users, and calls of their functions, in worker processes only."""
 
+import base64
 import inspect
 import pathlib
+import pickle
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -16,17 +18,11 @@ class UntrustedError(errors.UserError):
 
 
 def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection[str]) -> None:
-    """Checks that the user named all code that a run's configuration file would execute.
-
-    Args:
-      source: The configuration file.
-      code: Paths of that file, see `run_config.user_code_of` and `EnvironmentConfig.user_code`.
-      named: Code that the user named, for example on the command line.
+    """Checks that the user named all code that a run's configuration file `source` would execute.
 
     Raises:
-      UntrustedError: For code that is not in `named`.
+      UntrustedError: For code that is not in `named`; a pickled function cannot be named.
     """
-    # Nobody can know a pickled function by its name.
     if unnamed := [path for path in code if path not in named or path == PICKLED]:
         raise UntrustedError(
             f"{source} names {', '.join(unnamed)}, code outside this package that would run with "
@@ -34,20 +30,14 @@ def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection
         )
 
 
-def call(path: str, arguments: dict[str, Any], seed: int) -> Any:
-    """Calls the function of a path "module:name", with `seed` if it has such a parameter.
-
-    For the errors see `load_function`.
-    """
-    return call_function(load_function(path), arguments, seed)
-
-
-def load_function(path: str) -> Callable[..., Any]:
-    """Returns the function of a path "module:name".
+def load_function(path: str, pickled: str = "") -> Callable[..., Any]:
+    """Returns the function of a path "module:name", or of a value of `pickled_function`.
 
     Raises:
       ConfigError: If the function does not exist or is not callable.
     """
+    if pickled:
+        return pickle.loads(base64.b64decode(pickled))
     module_name, _, name = path.partition(":")
     function = user_code.load_attribute(module_name, name, example=f"{module_name}:make")
     if not callable(function):

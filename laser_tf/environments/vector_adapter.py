@@ -31,11 +31,7 @@ class VectorAdapter(base.Adapter):
     """
 
     def __init__(self, engine: gymnasium_vector.VectorEnv, seed: int):
-        """Maps the spaces to specs and resets all environments.
-
-        Args:
-          engine: Vector environment.
-          seed: Environment i is reset with `seed + i`.
+        """Maps the spaces to specs and resets environment i with `seed + i`.
 
         Raises:
           UnsupportedSpaceError: For spaces without a spec, or another autoreset mode.
@@ -75,11 +71,7 @@ class VectorAdapter(base.Adapter):
         return gymnasium_adapter.observation_offsets(space, self._info_mask)
 
     def reset(self, starts: np.ndarray) -> list[dm_env.TimeStep | None]:
-        """Resets the environments of a mask bool [N].
-
-        Returns:
-          Their time steps, and None for other environments.
-        """
+        """Resets the environments of a mask bool [N]; returns None for the others."""
         options = None if starts.all() else {"reset_mask": starts.copy()}
         result = self._first_reset or self._engine.reset(options=options)
         self._first_reset = None
@@ -97,21 +89,13 @@ class VectorAdapter(base.Adapter):
         return time_steps
 
     def step(self, actions: Sequence[Any], starts: np.ndarray) -> list[dm_env.TimeStep]:
-        """Steps all environments.
+        """Takes the native action of each environment and returns the time steps.
 
-        Args:
-          actions: Native action of each environment.
-          starts: Mask bool [N] of environments that start an episode and ignore their actions.
-
-        Returns:
-          Time step of each environment.
+        Environments of the mask `starts`, bool [N], start an episode and ignore their actions.
 
         Raises:
-          RuntimeError: Before the first reset.
           ValueError: For results of another form.
         """
-        if self._first_reset is not None:
-            raise RuntimeError("it must be reset before its first step")
         batch = tree.map_structure(lambda *leaves: np.stack(leaves), *actions)
         result = gymnasium_adapter.check_length("step", self._engine.step(batch), 5)
         observation, reward, terminated, truncated, infos = result

@@ -1,26 +1,62 @@
-"""Vector environments of gymnasium (`gymnasium.vector.VectorEnv`) that step themselves.
-
-`task=my_module:make` names a function that returns a vector environment, e.g. of EnvPool.
-"""
+"""Vector environments (`gymnasium.vector.VectorEnv`, e.g. of EnvPool) that step themselves."""
 
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import dm_env
+import numpy as np
 
 from laser_tf.environments import (
     environment_worker,
     faults,
     function_suites,
-    pickled_functions,
-    python_config,
-    python_environments,
     user_modules,
-    vector_worker,
+    worker_pool,
 )
+
+
+class VectorWorker(environment_worker.Worker):
+    """A `vector_adapter.VectorAdapter`, whose environments step together.
+
+    `make` gets its size and its seed. An exception of the vector environment restarts this process.
+    An environment with an invalid result starts a new episode.
+    """
+
+    def __init__(
+        self, restarts: int, file: int, *, make: Callable, seeds: Sequence[int], **options: Any
+    ):
+        make_all = functools.partial(make, len(seeds))
+        super().__init__(restarts, file, make=make_all, seeds=seeds, **options)
+
+    def step(
+        self, commands: Sequence[int], actions: np.ndarray | None
+    ) -> dict[int, worker_pool.Failure]:
+        """See `Worker`. Environments without a command may step, too, and must be reset."""
+        self._note_call(0)
+        vector: Any = self._environments[0] or self._create(0)
+        self._note_call(0)
+        starts = np.equal(commands, environment_worker.RESET)
+        if environment_worker.STEP in commands:
+            time_steps = vector.step([self._action(action) for action in actions], starts)
+        else:
+            time_steps = vector.reset(starts)
+        failures = {}
+        with np.errstate(over="ignore"):  # The parent finds what is infinite in float32.
+            for index in np.flatnonzero(commands).tolist():
+                time_step, is_first = time_steps[index], bool(starts[index])
+                try:
+                    scalars = environment_worker.check_time_step(time_step, starts=is_first)
+                    self._write(index, time_step, scalars)
+                except Exception as error:  # Values of users have any type.
+                    failures[index] = worker_pool.failure_of(error)
+        return failures
+
+    def _rendered(self, index: int) -> Any:
+        vector: Any = self._environments[0]
+        return vector.render(index)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +71,7 @@ class VectorConfig(function_suites.FunctionConfig):
     num_workers: int = 0  # processes; each steps its share of num_envs; 0: one
     action_repeat: int = 1  # env frames; an agent step; the function gets it
 
-    worker_class: ClassVar[type[environment_worker.Worker]] = vector_worker.VectorWorker
+    worker_class: ClassVar[type[environment_worker.Worker]] = VectorWorker
     engine_repeats_actions: ClassVar[bool] = True
     user_creates_batch: ClassVar[bool] = True
 
@@ -55,30 +91,11 @@ class VectorConfig(function_suites.FunctionConfig):
             create, task, self.pickled_function, self.keyword_arguments(), self.action_repeat
         )
 
-    def make(
-        self, task: str, num_envs: int, seed: int, rendering: bool
-    ) -> python_environments.PythonEnvironments:
-        """See `WorkerConfig`; `create` loads pickled functions, too."""
-        return python_config.WorkerConfig.make(self, task, num_envs, seed, rendering)
-
 
 def create(
-    task: str,
-    pickled: str,
-    arguments: dict[str, Any],
-    action_repeat: int,
-    num_envs: int,
-    seed: int,
+    task: str, pickled: str, arguments: dict[str, Any], action_repeat: int, num_envs: int, seed: int
 ) -> dm_env.Environment:
-    """Creates a vector environment, in a worker.
-
-    Args:
-      task: Path of the function, or its name if it is pickled.
-      pickled: Value of `pickled_function`.
-      arguments: Keyword arguments of the function.
-      action_repeat: Env frames of a step.
-      num_envs: Number of environments.
-      seed: Seed of the first environment; the next has `seed + 1`.
+    """Creates a vector environment, in a worker; `task` is a path, or the name if it is pickled.
 
     Raises:
       UnsupportedSpaceError: If the function does not exist, or returns something else.
@@ -88,7 +105,7 @@ def create(
 
     from laser_tf.environments import vector_adapter
 
-    function = pickled_functions.load(pickled) if pickled else user_modules.load_function(task)
+    function = user_modules.load_function(task, pickled)
     given = {"num_envs": num_envs, **arguments}
     if user_modules.has_parameter(function, "action_repeat"):
         given = {"action_repeat": action_repeat, **given}

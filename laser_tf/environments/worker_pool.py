@@ -77,14 +77,12 @@ class WorkerPool:
         """Starts the workers without waiting for their objects.
 
         Args:
-          factories: For each worker a picklable function that creates its object. It receives the
-            number of restarts and, if there are `files`, the file descriptor. The object may have a
-            method `close`.
+          factories: For each worker a picklable function that creates its object, from the number
+            of restarts and, if there are `files`, the descriptor. The object may have `close()`.
           reply_seconds: Time limit of a call, and of the start of a worker before the call.
-            Progress within a call restarts the limit.
           files: Descriptor of an open file for each worker, which inherits it.
           progressed_at: Maps the index of a worker to the `time.monotonic()` of its last progress
-            within a call, e.g. when it moved to the next of several environments.
+            within a call, which restarts the time limit.
         """
         self._reply_seconds = reply_seconds
         self._progressed_at = progressed_at
@@ -94,17 +92,13 @@ class WorkerPool:
         ]
 
     def call(self, requests: Sequence[tuple | None]) -> list[Any]:
-        """Calls a method of each object in parallel. Any exception closes the pool.
+        """Calls a method of each object in parallel; any exception closes the pool.
 
-        Args:
-          requests: For each worker (name of the method, *arguments), or None to skip the worker.
-
-        Returns:
-          For each worker a result, None for a skipped worker, or a `Failure`.
+        A request is (name of the method, *arguments), or None to skip the worker. An answer is the
+        result of the method, None for a skipped worker, or a `Failure`.
 
         Raises:
           RuntimeError: If the pool is closed.
-          BaseException: Any exception, also KeyboardInterrupt; the pool is closed before.
         """
         if not self._workers:
             raise RuntimeError("the workers are closed")
@@ -157,12 +151,7 @@ class WorkerPool:
 
 
 class WorkerProcess:
-    """One worker and the pipe to it.
-
-    Attributes:
-      pipe: Connection to the worker.
-      is_starting: True until the worker reports that its object is created.
-    """
+    """One worker and the pipe to it."""
 
     def __init__(self, factory: Callable[..., Any], files: Sequence[int] = ()):
         """Starts the process; its first answer reports whether the object could be created."""
@@ -181,7 +170,7 @@ class WorkerProcess:
             )
         self.send(installed_commands.without(sys.path))
         self.send((self._factory, self._restarts))
-        self.is_starting = True
+        self.is_starting = True  # Until the worker reports that its object is created.
 
     @property
     def pid(self) -> int:

@@ -86,8 +86,6 @@ class Breaking(Corridor):
         match self._fault:
             case "raise":
                 raise KeyError("the ball\nis lost")
-            case "surrogate":
-                raise FileNotFoundError("level_\udcff.txt")
             case "raise, die" if Breaking.episodes == self._each:
                 raise KeyError("the ball is lost")
             case "die" | "raise, die":
@@ -96,8 +94,6 @@ class Breaking(Corridor):
                 time.sleep(600)
             case "nan":
                 observation = observation * np.nan
-            case "nan reward":
-                reward = np.nan
             case "shape":
                 observation = observation[:1]
         return observation, reward

@@ -11,10 +11,6 @@ STEPS = 10  # of an episode, which then is cut
 SPEED = 0.25  # of a step at most, in each dimension
 # The best action is the largest until the target is reached: 0.25 + 0.5 + 0.75 + 7 * 1.
 BEST_RETURN = 8.5
-# By actions drawn uniformly a point stays at its start in the mean, where the reward is 0; but from
-# the fifth step on some pass the target. With I_k the sum of k numbers drawn from 0 to 1 (Irwin,
-# Hall): -sum_k E max(0, k / 2 - 2 - I_k).
-RANDOM_RETURN = -0.00865
 
 
 class Point(dm_env.Environment):

@@ -4,7 +4,7 @@ import dm_env
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import result_checks
+from laser_tf.environments import environment_worker
 from testing import messages
 
 
@@ -20,18 +20,20 @@ class TimeStepTest(parameterized.TestCase):
     def test_invalid_time_step_is_named(self, values, named):
         time_step = dm_env.transition(1.0, None)._replace(**values)
         with messages.raises(ValueError, *named):
-            result_checks.time_step(time_step, starts=False)
+            environment_worker.check_time_step(time_step, starts=False)
 
     def test_arrays_of_rank_0_are_accepted(self):
         time_step = dm_env.TimeStep(np.int32(2), np.float32(0.5), np.array(0), None)
-        self.assertEqual(result_checks.time_step(time_step, starts=False), (0.5, 0.0, True))
+        self.assertEqual(
+            environment_worker.check_time_step(time_step, starts=False), (0.5, 0.0, True)
+        )
 
 
 class RenderedImageTest(parameterized.TestCase):
     @parameterized.parameters([[]], [[1]], [[3]], [[4]])
     def test_image_of_bytes_becomes_rgb(self, channels):
         image = np.random.default_rng(1).integers(256, size=[2, 5, *channels], dtype=np.uint8)
-        rgb = result_checks.rgb_image(image)
+        rgb = environment_worker.rgb_image(image)
         self.assertEqual((rgb.shape, rgb.dtype), ((2, 5, 3), np.uint8))
         np.testing.assert_array_equal(rgb - np.atleast_3d(image)[..., :3], 0)
 
@@ -44,7 +46,7 @@ class RenderedImageTest(parameterized.TestCase):
     )
     def test_other_array_raises_and_is_named(self, array, named):
         with messages.raises(ValueError, *named):
-            result_checks.rgb_image(array)
+            environment_worker.rgb_image(array)
 
 
 if __name__ == "__main__":
