@@ -46,7 +46,9 @@ class ActorRole(role.Role):
         signature = assembly.unroll_signature(config, spec, agent)
         replay = replay_role.connect(context, config.replay, signature)
         environment = factory.make_environment(
-            config.environment, seed=seeds.environment, fault_directory=context.fault_directory
+            config.environment,
+            seed=seeds.environment,
+            traceback_directory=context.traceback_directory,
         )
         self._actor = acting.make_actor(
             config,

@@ -55,7 +55,7 @@ class EvaluatorRole(role.Role):
         super().__init__(context, config)
         self._evaluations = 0
         self._evaluator = evaluator.Evaluator.during_training(
-            config, evaluator_id=os.getpid(), fault_directory=context.fault_directory
+            config, evaluator_id=os.getpid(), traceback_directory=context.traceback_directory
         )
 
     def run(self) -> bool:

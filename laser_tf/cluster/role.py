@@ -104,7 +104,7 @@ class RoleContext:
         self.status = run_state.Status.STARTING
 
     @property
-    def fault_directory(self) -> pathlib.Path | None:
+    def traceback_directory(self) -> pathlib.Path | None:
         """The run's directory, if this machine sees it."""
         return self.workdir if self.workdir.is_dir() else None
 

@@ -17,12 +17,12 @@ def make_environment(
     seed: int,
     num_envs: int | None = None,
     rendering: bool = False,
-    fault_directory: pathlib.Path | None = None,
+    traceback_directory: pathlib.Path | None = None,
 ) -> base.BatchedEnvironment:
     """Creates a batch of environments: `num_envs` of the first task, then of the second, and so on.
 
     Environment i is seeded with `seed + i`. If `rendering`, `render` may be called, and Atari runs
-    each game twice, also in colour. `fault_directory` gets a file with the tracebacks of faults.
+    each game twice, also in colour. `traceback_directory` gets a file of faults.
 
     Raises:
       EnvironmentFailedError: For any other error of an environment.
@@ -38,7 +38,7 @@ def make_environment(
     if not 0 <= seed <= max_seed:  # ALE replaces a negative seed by a random seed.
         raise errors.ConfigError(f"seed must be between 0 and {max_seed}, got {seed}.")
     environments = [
-        _make(config, task, num_envs, seed + index * num_envs, rendering, fault_directory)
+        _make(config, task, num_envs, seed + index * num_envs, rendering, traceback_directory)
         for index, task in enumerate(config.tasks)
     ]
     if len(environments) == 1:
@@ -75,10 +75,10 @@ def _make(
     num_envs: int,
     seed: int,
     rendering: bool,
-    fault_directory: pathlib.Path | None,
+    traceback_directory: pathlib.Path | None,
 ) -> base.BatchedEnvironment:
     watched = faults.Faults(
-        num_envs, name=task, limit=config.max_broken_episodes, folder=fault_directory
+        num_envs, name=task, limit=config.max_broken_episodes, folder=traceback_directory
     )
     try:
         environment = config.make(task, num_envs, seed, rendering)

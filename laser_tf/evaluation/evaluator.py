@@ -35,7 +35,7 @@ class Evaluator:
         episodes: int,
         *,
         seeds: tuple[int, int],
-        fault_directory: pathlib.Path | None = None,
+        traceback_directory: pathlib.Path | None = None,
         greedy: bool = False,
         history_length: int = 0,
     ):
@@ -45,7 +45,7 @@ class Evaluator:
           config: Configuration of the run, with the environments of the evaluation.
           episodes: Number of episodes of each task, at least 1.
           seeds: Seeds of the first environment and of sampled actions.
-          fault_directory: Directory for tracebacks of failed environments; None to drop them.
+          traceback_directory: Directory for tracebacks of failed environments; None to drop them.
           greedy: Whether to take the action of the largest probability or value.
           history_length: Agent steps of an episode that the policy sees; 0 for all.
 
@@ -59,7 +59,7 @@ class Evaluator:
             config.environment,
             seed=seeds[0],
             num_envs=episode_runner.environments_per_task(episodes, num_tasks),
-            fault_directory=fault_directory,
+            traceback_directory=traceback_directory,
         )
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         self._agent = assembly.build_agent(
@@ -81,7 +81,7 @@ class Evaluator:
         config: run_config.RunConfig,
         *,
         evaluator_id: int = 0,
-        fault_directory: pathlib.Path | None = None,
+        traceback_directory: pathlib.Path | None = None,
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
@@ -93,7 +93,7 @@ class Evaluator:
             config,
             config.run.periodic_evaluation_episodes,
             seeds=(environment_seed, action_seed),
-            fault_directory=fault_directory,
+            traceback_directory=traceback_directory,
         )
 
     def evaluate(

@@ -105,5 +105,5 @@ def _make(
     from laser_tf.evaluation import evaluator
 
     return evaluator.Evaluator.during_training(
-        run_config.parse(values), evaluator_id=attempt, fault_directory=workdir
+        run_config.parse(values), evaluator_id=attempt, traceback_directory=workdir
     )

@@ -60,7 +60,7 @@ def evaluate(
     config = run_config.parse(values)
     evaluating = evaluator.Evaluator(
         dataclasses.replace(config, environment=environment), episodes, seeds=(seed, seed),
-        fault_directory=workdir, greedy=greedy, history_length=history_length,
+        traceback_directory=workdir, greedy=greedy, history_length=history_length,
     )  # fmt: skip
     with contextlib.closing(evaluating):
         if changes:

@@ -276,7 +276,7 @@ class Training:
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
             seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(
-                config.environment, seed=seeds.environment, fault_directory=self._workdir
+                config.environment, seed=seeds.environment, traceback_directory=self._workdir
             )
             on_error.callback(environment.close)
             agent = assembly.build_agent(config, environment.spec(), self._dtype, seeds.actions)

@@ -84,7 +84,7 @@ class FaultTest(parameterized.TestCase):
                 seed=10,
                 num_envs=4,
                 arguments=arguments,
-                fault_directory=self.folder,
+                traceback_directory=self.folder,
                 **(options or {}),
             ) as environment:
                 outputs = rollouts.run(environment, _actions(steps))

@@ -11,12 +11,12 @@ from laser_tf import types
 from laser_tf.environments import factory, suites
 
 
-def make(suite, task, *, seed=0, num_envs=2, rendering=False, fault_directory=None, **options):
+def make(suite, task, *, seed=0, num_envs=2, rendering=False, traceback_directory=None, **options):
     """Makes an environment that closes when its `with` block ends."""
     config = suites.config_class(suite)(task=task, num_envs=num_envs, **options)
     return contextlib.closing(
         factory.make_environment(
-            config, seed=seed, rendering=rendering, fault_directory=fault_directory
+            config, seed=seed, rendering=rendering, traceback_directory=traceback_directory
         )
     )
 
