@@ -99,8 +99,8 @@ class Subscriber:
     def refresh(self) -> int:
         """Copies the learner's weights if they have changed; returns their number of updates.
 
-        Blocks until the first weights exist, where a stop raises StoppedError, later only for
-        their transfer.
+        The first call blocks until weights exist, and raises StoppedError if a stop is requested.
+        Later calls block only while newer weights are transferred.
         """
         while self.learner_updates < 0:
             self._copy(self._context.wait_for("newest_weights", -1, what="the learner's weights"))

@@ -154,7 +154,7 @@ class Fleet:
             self._is_waiting_logged = True
 
     def _stop(self, signals: interruption.Interruption) -> None:
-        """Stops one stage after another: roles that another one needs run until it has stopped."""
+        """Stops one stage after another, so that a role stops after the roles that need it."""
         for stage in role.StopStage:
             stopping = []
             for supervised in self.roles.values():

@@ -33,7 +33,7 @@ def on_this_machine(*, soft: bool = False) -> scheduling_strategies.NodeAffinity
 
 
 def start_service(class_: type, *arguments: Any, name: str | None = None) -> Any:
-    """Starts an actor on this machine that Ray restarts after a crash, with its lost calls.
+    """Starts a class as a Ray actor on this machine. After a crash Ray repeats lost calls.
 
     Returns the handle, as `ray.get_actor(name)` does.
     """

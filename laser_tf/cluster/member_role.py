@@ -27,13 +27,13 @@ class MemberRole(learner_role.TrainingRole):
         index: int,
         *,
         shares_replay: bool,
-        hparams_columns: Mapping[str, Mapping[str, Any]],
+        members_hyperparameters: Mapping[str, Mapping[str, Any]],
     ):
         super().__init__(context, config)
         self._index = index
         self._shares_replay = shares_replay
-        # Of all members, for the HPARAMS page of TensorBoard; {} if another member writes them.
-        self._hparams_columns = hparams_columns
+        # By member and key, for TensorBoard's HPARAMS page; {} if another member writes the page.
+        self._members_hyperparameters = members_hyperparameters
         self._workdir = context.workdir / context.name
 
     def run(self) -> bool:
@@ -84,9 +84,9 @@ class MemberRole(learner_role.TrainingRole):
             patience_seconds=lock.SAVE_TIMEOUT_SECONDS,
             extend=True,  # `launch.sweep` has checked whether the budget may grow.
         )
-        if self._hparams_columns:
+        if self._members_hyperparameters:
             writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-            writer.write_sweep_columns(self._hparams_columns)
+            writer.write_sweep_columns(self._members_hyperparameters)
 
     def _call_coordinator(self, method: str, *arguments: Any) -> Any:
         """Returns the answer of the coordinator or raises its error."""

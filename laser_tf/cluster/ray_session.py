@@ -80,7 +80,7 @@ def session(
 def _new_folder(parent: str) -> Iterator[str]:
     """Creates a folder for Ray and removes it at the end, unless an error makes its logs useful.
 
-    Other commands with `cluster.address=auto` would join a Ray instance in Ray's common folder.
+    Not in Ray's common folder, where commands with `cluster.address=auto` would join this Ray.
     """
     folder = tempfile.mkdtemp(prefix="laser_tf_ray_", dir=parent)
     try:
@@ -93,7 +93,7 @@ def _new_folder(parent: str) -> Iterator[str]:
 
 
 def _end_processes(folder: str) -> None:
-    """Kills the processes of the Ray in this folder, which Ray does only after a full start."""
+    """Kills the processes of the Ray in this folder: Ray itself needs a complete start for it."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # The process has just ended.
             if any(folder in argument for argument in child.cmdline()):

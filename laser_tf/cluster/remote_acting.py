@@ -96,7 +96,7 @@ class RemoteActing:
         return f"processes are: {'; '.join(states[:4]) or 'none yet'}"
 
     def stop(self) -> None:
-        """Ends the exchange with a last one, which collects the remaining episodes."""
+        """Ends the thread, then exchanges once more to collect the remaining episodes."""
         self._closed.set()
         self._thread.join(timeout=10)
         self._exchange()

@@ -135,7 +135,8 @@ def connect_learner(
 ) -> client.ReplayClient:
     """Waits for replay and connects a learner to it.
 
-    The chief also reserves an external server for its run, which is new if `is_new`.
+    At an external server, the chief also leases its queue. If the run is new (`is_new`), it logs
+    which experience the server already holds.
 
     Raises:
       ValueError: If replay holds unrolls of another signature or serves another run.

@@ -94,10 +94,10 @@ class RoleContext:
             )
 
     def acquire_lock(self) -> None:
-        """Takes the lock of this role's name; the driver holds that of the run's directory.
+        """Locks the role's own lock file; the driver holds the lock of the run's directory.
 
-        Blocks while an earlier process of this role, also of a previous driver, saves its state.
-        Raises InUseError after an hour.
+        Blocks while an earlier process of this role, even one that a previous driver started,
+        saves its state. Raises InUseError after an hour.
         """
         self.status = run_state.Status.WAITING_FOR_LOCK
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)

@@ -118,7 +118,7 @@ class RunState:
             return None
         return self._weights
 
-    def eval_outcome(
+    def poll_eval(
         self, weights: PublishedWeights
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.

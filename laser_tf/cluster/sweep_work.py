@@ -115,7 +115,7 @@ def _member_spec(config: sweep_config.SweepConfig, name: str, index: int) -> rol
             "index": index,
             "shares_replay": config.sweep.shared_replay,
             # One member writes them; the driver would have to import TensorFlow.
-            "hparams_columns": {} if index else config.hyperparameters,
+            "members_hyperparameters": {} if index else config.hyperparameters,
         },
         role.StopStage.LEARNERS,
         group="members",

@@ -151,7 +151,8 @@ class Learner(tf.Module):
         self.agent.observe(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        # Not an attribute, whose variables checkpoints would restore by position, see `RMSProp`.
+        # The agent's variables are no attribute: a checkpoint would restore them by position there,
+        # see `RMSProp`.
         local = tape.gradient(output.loss, self.agent.trainable_variables)
         gradients, loss, metrics = joint_batch.all_reduce_sum((local, output.loss, output.metrics))
         norm = tf.linalg.global_norm(gradients)

@@ -238,8 +238,8 @@ class Training:
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        A resumed run counts only steps that are written after the resume. Only schemes without
-        online entries have such steps. Does nothing once the budget is spent.
+        Only schemes without online entries have such steps. A resumed run counts those that are
+        written after the resume. Does nothing once the budget is spent.
         """
         if not self.finished:
             steps = batches.unreported_steps
@@ -272,7 +272,9 @@ class Training:
         config, actors_client = self._config, self._open_replay()
         with contextlib.ExitStack() as on_error:
             on_error.callback(actors_client.stop)
-            replay_client = config.replay.wrap_client(actors_client, self._signature, self._workdir)
+            learner_client = config.replay.wrap_client(
+                actors_client, self._signature, self._workdir
+            )
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
             seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(
@@ -294,7 +296,7 @@ class Training:
                 on_episode=self._add_episode,
                 needs_experience=self._make_needs_experience() if config.run.serial else None,
             )
-            made.start(replay_client)
+            made.start(learner_client)
             on_error.pop_all()
         return made
 
@@ -372,14 +374,14 @@ class Training:
             self._callbacks.report_episodes()
             return should_stop() or self._callbacks.should_stop()
 
-        def wait_or_stop() -> bool:
+        def check_stall_and_should_stop() -> bool:
             stalls.check()
             return check_and_should_stop()
 
         while not self.finished:
             if self._membership:
                 self._membership.throttle(self.env_frames, check_and_should_stop)
-            batch = batches.get(wait_or_stop)
+            batch = batches.get(check_stall_and_should_stop)
             if not self._learner.all_agree(batch is not None):
                 break
             stalls.reset()
