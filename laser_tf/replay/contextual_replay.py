@@ -4,6 +4,7 @@ import logging
 import pathlib
 import zipfile
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -64,19 +65,27 @@ def make_batches(
 ) -> batch_sources.BatchSource:
     """Starts filling the store of a `ContextualReplay` and sampling from it.
 
-    Batches are sampled two ahead of the learner: their priorities are at most two updates old.
+    Batches are sampled two ahead of the learner: their priorities are at most two updates old. In a
+    serial run, each batch is sampled after the last update.
     """
     replay = context.replay
     assert isinstance(replay, ContextualReplay)
+    replay.store.seed(context.seed)
     counts = scheme.iterate_counts(context)
     new = context.iterate(lambda address: dataset.items(address, scheme.sequence_table))
-    # A thread empties the queue of new sequences, however slow the learner is: a full queue would
-    # block the actors, and with them the steps that the learner waits for.
-    filling = batch_sources.BackgroundSource(_fill(replay.store, new), [new])
+    headers: Iterator[stored_unroll.UnrollHeader] = counts
+    sources: list[Any] = [counts, new]
+    if context.turns:
+        tables = {replay.connection.queue: counts, scheme.sequence_table: new}
+        headers = _fill_in_turns(replay.store, context.turns.read(replay.connection, tables))
+    else:
+        # A thread empties the queue of new sequences, however slow the learner is: a full queue
+        # would block the actors, and with them the steps that the learner waits for.
+        sources = [counts, batch_sources.BackgroundSource(_fill(replay.store, new), [new])]
     counter = batch_sources.UnrollCounter()
     limiter = replay_only.UpdateRateLimiter(scheme, replay.size, counter)
-    batches = limiter.batches(counts, sampled_batches(scheme, replay.store))
-    return batch_sources.BatchSource(context, batches, [counts, filling], counter)
+    batches = limiter.batches(headers, sampled_batches(scheme, replay.store))
+    return batch_sources.BatchSource(context, batches, sources, counter)
 
 
 def _fill(
@@ -86,6 +95,24 @@ def _fill(
     for sequence in sequences:
         store.add(sequence)
     yield from ()
+
+
+def _fill_in_turns(
+    store: sequence_store.SequenceStore, turns: Iterator[list[list[Any]]]
+) -> Iterator[stored_unroll.UnrollHeader]:
+    """Adds the sequences of an actor's turn to a store, then yields the headers of its unrolls.
+
+    Each environment has a separate Reverb writer, so that their items arrive in any order.
+    """
+
+    def place(item: Any) -> tuple[int, int]:
+        """Returns stream and number of a header or of the last unroll that is not blank."""
+        return max(zip(np.ravel(item.stream), np.ravel(item.number), strict=True))
+
+    for headers, sequences in turns:
+        for sequence in sorted(sequences, key=place):
+            store.add(sequence)
+        yield from sorted(headers, key=place)
 
 
 def sampled_batches(

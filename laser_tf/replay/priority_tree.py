@@ -41,7 +41,7 @@ class PriorityTree:
         `uniform_share` is epsilon, the share of the samples that are uniform.
         """
         self._uniform_share = uniform_share
-        self._random = np.random.default_rng(seed)
+        self.seed(seed)
         self._leaves = num_leaves
         # Node 1 is the root, 2 n and 2 n + 1 are the halves of node n, and leaves come last.
         # Plain arrays rather than NumPy's, whose single elements take four times as long to read.
@@ -51,6 +51,10 @@ class PriorityTree:
     def __len__(self) -> int:
         """Number of keys."""
         return self._counts[1]
+
+    def seed(self, seed: int | Sequence[int] | None) -> None:
+        """Seeds the samples; None means a random seed."""
+        self._random = np.random.default_rng(seed)
 
     def insert(self, keys: Iterable[int]) -> None:
         """Adds keys, indices of empty leaves, without priorities."""

@@ -143,6 +143,10 @@ class SequenceStore:
     def _bytes_per_step(self) -> float:
         return self._packed_bytes / max(1, self._added) / self._scheme.new_steps_per_item
 
+    def seed(self, seed: Sequence[int]) -> None:
+        """Seeds the samples."""
+        self._tree.seed(seed)
+
     def sample(self, size: int) -> stored_unroll.ReplaySample:
         """Samples sequences independently and with replacement; the store must not be empty."""
         with self._lock:

@@ -54,8 +54,9 @@ class UnrollBuffer:
         self.steps = np.zeros(num_envs, int)  # filled; T + 1 complete an unroll
         self._task_ids = task_ids
         self._member = np.int32(member)
-        # 63 random bits, so that a collision is improbable.
-        self._streams = [np.int64(secrets.randbits(63)) for _ in task_ids]
+        # 63 random bits, so that a collision is improbable. Sorted, because serial runs order items
+        # by stream.
+        self._streams = sorted(np.int64(secrets.randbits(63)) for _ in task_ids)
         self._next_numbers = np.zeros(num_envs, np.int64)  # Of the next unrolls.
         self._stores_next_state = signature.next_core_state != ()
         states = tree.map_structure(

@@ -9,11 +9,10 @@ import numpy as np
 
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
-from laser_tf.replay import client, connection, stored_unroll, writers
+from laser_tf.replay import client, connection, stored_unroll
+from laser_tf.replay import turns as turns_module
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, run_config
-
-_TURN_POLL_SECONDS = 0.0005
 
 
 class Acting(Protocol):
@@ -62,15 +61,15 @@ def make_actor(
     member_index: int,
     refresh: Callable[[], int],
     on_episode: actor.OnEpisode,
-    needs_experience: Callable[[int], bool] | None = None,
+    turns: turns_module.Turns | None = None,
 ) -> actor.Actor:
-    """Creates an actor; with `needs_experience`, see `Turns`, it takes turns with the learner."""
+    """Creates an actor, which takes turns with the learner if `turns` are given."""
     context = schemes_base.ActorContext(
         replay, signature, agent, environment.task_ids, member_index, config.max_unrolls_per_episode
     )
     made = config.replay.make_writers(context)
-    if needs_experience:
-        made.append(Turns(environment.num_envs * config.replay.unroll_length, needs_experience))
+    if turns:
+        made.append(turns)
     return actor.Actor(
         environment,
         actor.ActingPolicy(agent, environment, config.replay.frame_stack),
@@ -80,32 +79,6 @@ def make_actor(
         refresh=refresh,
         on_episode=on_episode,
     )
-
-
-class Turns(writers.Writer):
-    """Blocks an actor while the learner can learn from what the actor has written.
-
-    As the actor's last writer, it makes actor and learner take turns. The actor acts with the
-    weights of a fixed update, so that a run repeats itself. The learner waits for experience if
-    `needs_experience` returns True for the number of agent steps that the actor has written.
-    """
-
-    def __init__(self, agent_steps_per_turn: int, needs_experience: Callable[[int], bool]):
-        self._agent_steps_per_turn = agent_steps_per_turn
-        self._needs_experience = needs_experience
-        self._agent_steps = 0
-
-    def add(self, step: writers.Step, should_stop: Callable[[], bool]) -> None:
-        """See `Writer`; the other writers take the step."""
-
-    def wait(self, should_stop: Callable[[], bool]) -> None:
-        """See `Writer`; blocks until the learner needs experience."""
-        self._agent_steps += self._agent_steps_per_turn
-        while not (should_stop() or self._needs_experience(self._agent_steps)):
-            time.sleep(_TURN_POLL_SECONDS)
-
-    def close(self) -> None:
-        """See `Writer`; there is nothing to close."""
 
 
 class StallDetector:

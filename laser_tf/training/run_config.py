@@ -97,7 +97,12 @@ class RunConfig:
         agent.check_entries(replay.scheme, replay.online_entries, replay.replayed_entries)
 
     def _check_serial(self) -> None:
-        fitting = [name for name in schemes.names() if schemes.config_class(name).supports_serial]
+        fitting = [
+            name
+            for name in schemes.names()
+            if (scheme := schemes.config_class(name)).supports_serial
+            and scheme.uses_sequences == self.replay.uses_sequences
+        ]
         wrong, remedy = "", ""
         if not self.replay.supports_serial:
             wrong = f"replay.scheme {self.replay.scheme!r}, whose batches would differ"

@@ -14,7 +14,7 @@ from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
-from laser_tf.replay import batch_sources, client, connection, server, stored_unroll
+from laser_tf.replay import batch_sources, client, connection, server, stored_unroll, turns
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
@@ -72,6 +72,7 @@ class Training:
         self._membership = sweep_membership
         self._connect_actors = connect_actors
         self._make_saving_context = make_saving_context
+        self._turns = turns.Turns() if config.run.serial else None
         self._member_index = sweep_membership.index if sweep_membership else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
@@ -199,7 +200,12 @@ class Training:
                 self._episodes.flush,
             )
             batches = assembly.make_batches(
-                self._config, actors.replay_client, self._signature, self._learner, self._spec
+                self._config,
+                actors.replay_client,
+                self._signature,
+                self._learner,
+                self._spec,
+                self._turns,
             )
             on_error.pop_all()
         try:
@@ -294,22 +300,11 @@ class Training:
                 member_index=self._member_index,
                 refresh=refresh,
                 on_episode=self._add_episode,
-                needs_experience=self._make_needs_experience() if config.run.serial else None,
+                turns=self._turns,
             )
             made.start(learner_client)
             on_error.pop_all()
         return made
-
-    def _make_needs_experience(self) -> Callable[[int], bool]:
-        """Returns `acting.Turns.needs_experience` of a serial run."""
-        first, last = self._agent_steps, self._config.total_agent_steps
-        steps_per_update = self._config.replay.steps_per_update
-
-        def needs_experience(written: int) -> bool:
-            learned = self._agent_steps  # Read once, because an update may change it.
-            return learned < last and first + written < learned + steps_per_update
-
-        return needs_experience
 
     def _open_replay(self) -> client.ReplayClient:
         """Connects to replay; starts its server, unless replay is shared or external."""

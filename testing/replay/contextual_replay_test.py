@@ -10,7 +10,14 @@ import pytest
 import tree
 from absl.testing import absltest
 
-from laser_tf.replay import batch_sources, client, connection, contextual_replay, sequence_store
+from laser_tf.replay import (
+    batch_sources,
+    client,
+    connection,
+    contextual_replay,
+    sequence_store,
+    stored_unroll,
+)
 from laser_tf.replay.schemes import base
 from laser_tf.training import run_config
 from testing import fakes, messages, numbered_sequences, replay_processes
@@ -39,6 +46,22 @@ class ContextualBatchesTest(absltest.TestCase):
             stream.get(lambda: False)
         for _ in range(5):
             np.testing.assert_array_equal(stream.get(lambda: False).key, keys[4])
+
+    def test_items_of_a_turn_are_ordered_by_stream_and_number(self):
+        store = sequence_store.SequenceStore(self._config, SIGNATURE)
+        sequences = [
+            numbered_sequences.make(2, 3),
+            numbered_sequences.make(1, 4, blanks=(0, 1)),
+            numbered_sequences.make(1, 3),
+        ]
+        headers = [
+            stored_unroll.UnrollHeader(np.int64(U), np.int64(stream), np.int64(number))
+            for stream, number in ((2, 1), (1, 2), (1, 1))
+        ]
+        ordered = contextual_replay._fill_in_turns(store, iter([[headers, sequences]]))
+        self.assertEqual([h[1:] for h in ordered], [(1, 1), (1, 2), (2, 1)])
+        added = [(s.stream, max(s.numbers)) for s in store.contents().sequences]
+        self.assertEqual(added, [(1, 3), (1, 4), (2, 3)])
 
     def test_background_error_reaches_the_learner(self):
         def fail():

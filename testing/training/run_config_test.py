@@ -136,7 +136,7 @@ class HostileValuesTest(parameterized.TestCase):
         self.assertIn(section, str(caught.exception))
 
     @parameterized.parameters(
-        ("replay", {"scheme": "mixed"}, "replay.scheme", "mixed", "online"),
+        ("replay", {"scheme": "mixed"}, "replay.scheme", "mixed", "replay.scheme=online"),
         ("cluster", {"actors": 2}, "cluster.actors", 2),
         ("replay", {"address": "host:1"}, "replay.address", "host:1"),
     )
@@ -146,6 +146,10 @@ class HostileValuesTest(parameterized.TestCase):
         sections[section] |= changes
         with messages.raises(errors.ConfigError, "serial", *named):
             fakes.catch_config(**sections)
+
+    def test_serial_run_of_sequences_is_offered_contextual_replay(self):
+        with messages.raises(errors.ConfigError, "serial", "replay.scheme=contextual"):
+            fakes.r2d2_catch_config(run={"serial": True})
 
     def test_unknown_section_is_named(self):
         with messages.raises(errors.ConfigError, "lerner", "learner"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are
         client,
         connection,
         stored_unroll,
+        turns,
         unroll_check,
         writers,
     )
@@ -50,6 +51,7 @@ class LearnerContext(NamedTuple):
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
+    turns: "turns.Turns | None" = None  # with the actor, in a serial run
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "batch_sources.ServerIterator":
         """Returns an iterator over the dataset that `make` returns for the server's address."""

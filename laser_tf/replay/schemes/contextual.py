@@ -22,6 +22,7 @@ class Contextual(sequences.Sequences):
 
     replay_table: ClassVar[str | None] = None
     sequence_table: ClassVar[str] = "new_sequences"  # a queue
+    supports_serial: ClassVar[bool] = True
 
     scheme: str = "contextual"
     sequence_length: int = 40  # agent steps; the trained part of a sequence, without burn_in

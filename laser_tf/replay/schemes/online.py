@@ -1,12 +1,13 @@
 """No replay: each unroll is learned from once (IMPALA, A3C)."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from laser_tf.replay.schemes import base
 
 if TYPE_CHECKING:
-    from laser_tf.replay import batch_sources
+    from laser_tf.replay import batch_sources, stored_unroll
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,4 +24,9 @@ class Online(base.ReplayScheme):
 
         queue = context.replay.connection.queue
         online = context.iterate(lambda address: dataset.online_batches(address, self, queue))
-        return batch_sources.BatchSource(context, online, [online])
+        batches: Iterator[stored_unroll.Batch] = online
+        if context.turns:
+            entries, source = self.online_entries, context.replay.connection
+            turns = context.turns.read(source, {queue: online}, entries)
+            batches = (batch for (new,) in turns for batch in new)
+        return batch_sources.BatchSource(context, batches, [online])
