@@ -151,7 +151,7 @@ def _shielded_children() -> Iterator[None]:
 
 
 def make_token() -> None:
-    """Creates Ray's token, which lets its holder run any code as this user, in a private file."""
+    """Creates a private file with Ray's token, whose holder can run any code as this user."""
     if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
         return
     path = pathlib.Path.home() / ".ray/auth_token"
@@ -183,7 +183,7 @@ def _join(address: str) -> None:
             ray.init(address=address, log_to_driver=False, configure_logging=False)
         except Exception as error:  # E.g. RuntimeError for another version.
             printed.seek(0)
-            # Ray prints that a token is wrong, but does not raise it.
+            # Ray may only print that a token is wrong, and raise another error.
             is_rejected = _TOKEN_REJECTED in printed.read()
             if is_rejected or isinstance(error, ray.exceptions.AuthenticationError):
                 raise ClusterError(

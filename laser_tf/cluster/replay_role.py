@@ -48,7 +48,7 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        self._server.guard_memory()  # Last: its thread may set the status to SAVING.
+        self._server.guard_memory()  # Last: its thread may save replay and set the status SAVING.
 
     def run(self) -> bool:
         """See `role.Role`."""
@@ -113,7 +113,7 @@ def connect(
     scheme: schemes_base.ReplayScheme,
     signature: stored_unroll.StoredUnroll,
 ) -> connection.ReplayConnection:
-    """Waits for replay, checks its signature, and starts to poll it.
+    """Waits for replay, checks its signature, and from then on watches whether it answers.
 
     Raises:
       StoppedError: If a stop is requested before replay answers.

@@ -50,7 +50,8 @@ class RoleSpec:
     is_local: bool = False  # Whether the driver's machine is preferred.
     max_step_seconds: float = 0.0  # Max duration of an environment step; supervision adds 60 s.
     num_threads: int = 0  # Threads of TensorFlow; 0: TensorFlow's default.
-    cores_shared_by: int = 0  # Roles among which TensorFlow's threads are divided; 0: not divided.
+    # Number of roles that share all cores as equal numbers of TensorFlow threads; 0: `num_threads`.
+    cores_shared_by: int = 0
 
 
 class RestartError(RuntimeError):

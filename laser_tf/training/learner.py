@@ -46,10 +46,11 @@ class Learner(tf.Module):
         member_index: int = 0,
         strategy: tf.distribute.Strategy | None = None,
     ):
-        """Creates the learner, in the same `strategies.variables(strategy)` block as the agent.
+        """Creates the learner.
 
-        A linear schedule reduces the learning rate to zero over `total_agent_steps`. With `jit`,
-        XLA compiles the update. `member_index` identifies the member's experience in a sweep.
+        Call it in the `strategies.variables(strategy)` block in which the agent was created. A
+        linear schedule reduces the learning rate to zero over `total_agent_steps`. With `jit`, XLA
+        compiles the update. `member_index` identifies the member's experience in a sweep.
         """
         super().__init__()
         self.agent = agent

@@ -60,7 +60,7 @@ class Training:
 
         Call after `run_directory.open_workdir`. Without a checkpoint, the weights are `initial` or
         random. Without `connect_actors`, the actor is a thread. This process is the chief of the
-        strategy. `make_saving_context` returns the context in which replay is saved.
+        strategy. `make_saving_context` returns a context manager that is entered to save replay.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -78,10 +78,10 @@ class Training:
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
         logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
-        self._logged_config = dataclasses.replace(
+        self._resolved_config = dataclasses.replace(
             config, agent=config.agent.for_actions(spec.action)
         )
-        for key, value in dataclasses.asdict(self._logged_config.agent).items():
+        for key, value in dataclasses.asdict(self._resolved_config.agent).items():
             configured = getattr(config.agent, key)
             if value != configured:
                 logging.info("Using agent.%s=%s instead of %s", key, value, configured)
@@ -162,8 +162,8 @@ class Training:
           NonFiniteWeightsError: If a weight is not finite. Older checkpoints are unchanged.
           lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
-          ValueError: If the replay's port is in use, shared replay does not fit the run, or the
-            sweep's population rejects a hyper-parameter.
+          ValueError: If the replay's port is in use, shared replay holds other unrolls than
+            the run's, or the sweep's population rejects a hyper-parameter.
           Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(
@@ -221,7 +221,7 @@ class Training:
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
-        if self._membership:  # The other members do not wait for the evaluation of this member.
+        if self._membership:  # Now, so that other members do not wait for the evaluation.
             self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
@@ -244,8 +244,9 @@ class Training:
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        Only schemes without online entries have such steps. A resumed run counts those that are
-        written after the resume. Does nothing once the budget is spent.
+        They would be lost otherwise: a resumed run counts only steps that are written after the
+        resume. Only schemes without online entries have such steps. Does nothing once the
+        budget is spent.
         """
         if not self.finished:
             steps = batches.unreported_steps
@@ -346,7 +347,7 @@ class Training:
     ) -> None:
         config, replay = self._config, actors.replay_client
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-        writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._logged_config)))
+        writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved_config)))
         if self._changes:
             writer.write_table(self.env_frames, "overrides", self._changes)
         reporter = reporting.Reporter(
