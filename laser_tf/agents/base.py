@@ -120,9 +120,9 @@ class Agent(tf.Module, abc.ABC):
         """Returns the core state after steps [T, B, ...] without selecting actions."""
         return self._acting_network(env_output, core_state)[-1]
 
-    def observe(self, env_output: types.EnvOutput) -> None:
+    def update_normalisers(self, env_output: types.EnvOutput) -> None:
         """Updates the moments of observations [T + 1, B, ...]; called before `loss`."""
-        self._acting_network.observe(env_output)
+        self._acting_network.update_normalisers(env_output)
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:

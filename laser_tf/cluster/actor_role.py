@@ -68,7 +68,7 @@ class ActorRole(role.Role):
         return False
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns steps, faults and the weights' updates; also sets `detail` and `may_hang`."""
+        """Returns steps, faults and the updates behind the weights; sets `detail`, `may_hang`."""
         actor = self._actor
         self._context.detail = actor.activity
         self._context.may_hang = actor.phase == "environment"

@@ -93,7 +93,7 @@ def _new_folder(parent: str) -> Iterator[str]:
 
 
 def _end_processes(folder: str) -> None:
-    """Kills the processes of the Ray in this folder: Ray itself needs a complete start for it."""
+    """Kills the Ray in this folder; `ray.shutdown` does so only if its start was completed."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):  # The process has just ended.
             if any(folder in argument for argument in child.cmdline()):

@@ -135,8 +135,8 @@ def connect_learner(
 ) -> client.ReplayClient:
     """Waits for replay and connects a learner to it.
 
-    At an external server, the chief also leases its queue. If the run is new (`is_new`), it logs
-    which experience the server already holds.
+    At an external server, the chief also leases the queue, so that no other run reads it. If the
+    run is new (`is_new`), it logs a warning about experience that the server already holds.
 
     Raises:
       ValueError: If replay holds unrolls of another signature or serves another run.

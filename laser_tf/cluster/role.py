@@ -50,7 +50,7 @@ class RoleSpec:
     is_local: bool = False  # Whether the driver's machine is preferred.
     max_step_seconds: float = 0.0  # Max duration of an environment step; supervision adds 60 s.
     num_threads: int = 0  # Threads of TensorFlow; 0: TensorFlow's default.
-    # Number of roles that share all cores as equal numbers of TensorFlow threads; 0: `num_threads`.
+    # If above 0, TensorFlow's threads are this part of all cores: 1 / cores_shared_by.
     cores_shared_by: int = 0
 
 

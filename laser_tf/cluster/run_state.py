@@ -51,7 +51,7 @@ class PublishedWeights(NamedTuple):
 class RunState:
     """Holds the shared state; `fleet.Fleet` makes it a Ray actor, which runs one call at a time.
 
-    A restarted `RunState` soon has the same state, because all but episodes is sent again.
+    After a restart the state is soon the same: everything except episodes is sent again.
     """
 
     def __init__(self):
@@ -118,7 +118,7 @@ class RunState:
             return None
         return self._weights
 
-    def poll_eval(
+    def request_eval(
         self, weights: PublishedWeights
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.

@@ -99,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns the status in words; before the role runs, what its process does."""
+        """Returns what the role does, in words: the detail of its heartbeat or its status."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
@@ -201,7 +201,7 @@ class SupervisedRole:
         self.kill()
 
     def request_stop(self) -> bool:
-        """Requests the role to save its state and stop; returns whether it has yet to do so.
+        """Requests the role to save its state and stop; returns whether it is still running.
 
         Kills a role that has sent no heartbeat, e.g. because Ray waits for resources.
         """

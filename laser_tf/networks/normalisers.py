@@ -29,7 +29,7 @@ class RunningMoments(tf.Module):
     """Mean and variance of each entry of vectors; subclasses use them for normalisation.
 
     The moments are non-trainable variables that are saved and sent to actors with the weights. Only
-    `update` changes them, and only `Agent.observe` calls `update`.
+    `update` changes them, and only `Agent.update_normalisers` calls `update`.
     """
 
     def __init__(self, size: int, deviation: float = 1.0, prior_count: float = 0.0):
@@ -126,7 +126,7 @@ class ImageNormaliser(RunningMoments):
         scaled = tf.clip_by_value(scaled, -_MAX_NORMALISED_PIXEL, _MAX_NORMALISED_PIXEL)
         return tf.cast(tf.reshape(scaled, [-1, *self._shape]), self._dtype)
 
-    def observe(self, images: tf.Tensor, mask: tf.Tensor) -> None:
+    def update_from_images(self, images: tf.Tensor, mask: tf.Tensor) -> None:
         """Updates the moments from a subset of the images [N, H, W, C] with a true `mask` [N]."""
         subset = tf.cast(images[::_IMAGE_STRIDE], tf.float32)
         self.update(tf.reshape(subset, [-1, self._mean.shape[0]]), mask[::_IMAGE_STRIDE])

@@ -111,12 +111,12 @@ class ObservationEncoder(tf.Module):
         concatenated = tf.concat([tf.cast(part, features[0].dtype) for part in features], axis=-1)
         return self._fusion(concatenated) if self._fusion else concatenated
 
-    def observe(self, observation: Any, mask: tf.Tensor) -> None:
+    def update_normalisers(self, observation: Any, mask: tf.Tensor) -> None:
         """Updates the moments from the observations [N, ...] with a true `mask` [N]."""
         leaves = tree.flatten(observations.without_action_mask(observation))
         for normaliser, leaf in zip(self._image_normalisers, leaves, strict=True):
             if normaliser:
-                normaliser.observe(leaf, mask)
+                normaliser.update_from_images(leaf, mask)
         if self._normaliser:
             self._normaliser.update(self._concatenate_vectors(leaves), mask)
 

@@ -25,7 +25,7 @@ class EncoderNetwork(tf.Module):
         """Returns the moments that normalise observations; acting reads them."""
         return self._encoder.moments
 
-    def observe(self, env_output: types.EnvOutput) -> None:
+    def update_normalisers(self, env_output: types.EnvOutput) -> None:
         """Updates the moments that normalise observations from an unroll [T + 1, B, ...].
 
         The last step is ignored because it is also the first step of the next unroll. The steps of
@@ -33,7 +33,7 @@ class EncoderNetwork(tf.Module):
         """
         is_first = env_output.is_first
         mask = tf.logical_not(is_first[:-1] & is_first[1:])
-        self._encoder.observe(
+        self._encoder.update_normalisers(
             tf.nest.map_structure(
                 lambda leaf: _merge_time_and_batch(leaf[:-1]), env_output.observation
             ),

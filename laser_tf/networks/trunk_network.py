@@ -25,9 +25,9 @@ class TrunkNetwork(tf.Module):
         """Returns the core state before an episode, [B, ...]; () without a core."""
         return self._trunk.initial_state(batch_size)
 
-    def observe(self, env_output: types.EnvOutput) -> None:
+    def update_normalisers(self, env_output: types.EnvOutput) -> None:
         """Updates the moments that normalise observations, see `trunk.EncoderNetwork`."""
-        self._trunk.observe(env_output)
+        self._trunk.update_normalisers(env_output)
 
 
 class PolicyNetwork(TrunkNetwork):

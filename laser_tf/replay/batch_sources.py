@@ -147,13 +147,13 @@ class BatchSource(BackgroundSource):
         """
         self._counter = counter or UnrollCounter()
         self._consumed = 0  # Counted steps that returned batches include.
-        self._turns = context.turns
+        self._turn_taking = context.turn_taking
         self._batches = map(context.check.mask, batches) if context.check else iter(batches)
-        super().__init__(() if self._turns else self._batches, sources)
+        super().__init__(() if self._turn_taking else self._batches, sources)
 
     def poll(self, seconds: float) -> stored_unroll.Batch | None:
         """See `BackgroundSource`; in a serial run, computes the next batch in this thread."""
-        if not self._turns:
+        if not self._turn_taking:
             return super().poll(seconds)
         self.check()
         return next(self._batches, None)
@@ -163,8 +163,8 @@ class BatchSource(BackgroundSource):
 
         Raises ConfigError if the replay server was rejected, RuntimeError if it returned an error.
         """
-        if self._turns:
-            self._turns.should_stop = should_stop
+        if self._turn_taking:
+            self._turn_taking.should_stop = should_stop
         while not should_stop():
             batch = self.poll(_POLL_SECONDS)
             if batch is None:

@@ -75,9 +75,9 @@ def make_batches(
     new = context.iterate(lambda address: dataset.items(address, scheme.sequence_table))
     headers: Iterator[stored_unroll.UnrollHeader] = counts
     sources: list[Any] = [counts, new]
-    if context.turns:
+    if context.turn_taking:
         tables = {replay.connection.queue: counts, scheme.sequence_table: new}
-        headers = _fill_in_turns(replay.store, context.turns.read(replay.connection, tables))
+        headers = _fill_in_turns(replay.store, context.turn_taking.read(replay.connection, tables))
     else:
         # A thread empties the queue of new sequences, however slow the learner is: a full queue
         # would block the actors, and with them the steps that the learner waits for.

@@ -10,7 +10,7 @@ import numpy as np
 from laser_tf.agents import base as agents_base
 from laser_tf.environments import base
 from laser_tf.replay import client, connection, stored_unroll
-from laser_tf.replay import turns as turns_module
+from laser_tf.replay import turn_taking as turn_taking_module
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import actor, run_config
 
@@ -18,7 +18,7 @@ from laser_tf.training import actor, run_config
 class Acting(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
-    replay_client: client.ReplayClient  # where the learner reads what the actors write
+    learner_client: client.ReplayClient  # where the learner reads what the actors write
 
     def check(self) -> None:
         """Raises the error that ended acting, if any."""
@@ -61,15 +61,15 @@ def make_actor(
     member_index: int,
     refresh: Callable[[], int],
     on_episode: actor.OnEpisode,
-    turns: turns_module.Turns | None = None,
+    turn_taking: turn_taking_module.TurnTaking | None = None,
 ) -> actor.Actor:
-    """Creates an actor, which takes turns with the learner if `turns` are given."""
+    """Creates an actor, which takes turns with the learner if `turn_taking` is given."""
     context = schemes_base.ActorContext(
         replay, signature, agent, environment.task_ids, member_index, config.max_unrolls_per_episode
     )
     made = config.replay.make_writers(context)
-    if turns:
-        made.append(turns)
+    if turn_taking:
+        made.append(turn_taking)
     return actor.Actor(
         environment,
         actor.ActingPolicy(agent, environment, config.replay.frame_stack),

@@ -55,7 +55,7 @@ class ActingPolicy:
 class Actor:
     """Steps environments with the newest weights and writes each step."""
 
-    replay_client: client.ReplayClient  # where the learner in this process reads; set by `start`
+    learner_client: client.ReplayClient  # where the learner in this process reads; set by `start`
 
     def __init__(
         self,
@@ -116,9 +116,9 @@ class Actor:
             for writer in self._writers:
                 writer.close()
 
-    def start(self, replay_client: client.ReplayClient) -> None:
+    def start(self, learner_client: client.ReplayClient) -> None:
         """Acts in a thread until `stop` is called."""
-        self.replay_client = replay_client
+        self.learner_client = learner_client
         self._thread.start()
 
     def _run_in_thread(self) -> None:

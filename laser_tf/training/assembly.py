@@ -8,7 +8,7 @@ from laser_tf import errors, observations, types, user_code
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
 from laser_tf.replay import batch_sources, client, stored_unroll, unroll_check
-from laser_tf.replay import turns as turns_module
+from laser_tf.replay import turn_taking as turn_taking_module
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import learner as learner_module
 from laser_tf.training import run_config, strategies
@@ -108,11 +108,13 @@ def make_batches(
     signature: stored_unroll.StoredUnroll,
     learner: learner_module.Learner,
     spec: types.EnvironmentSpec,
-    turns: turns_module.Turns | None = None,
+    turn_taking: turn_taking_module.TurnTaking | None = None,
 ) -> batch_sources.BatchSource:
     """Starts fetching the batches of one of a run's learners."""
     # Equal for all learners; a resumed run continues with other random numbers.
     seed = config.run.seed, int(learner.counters.agent_steps.numpy())
     check = unroll_check.UnrollCheck(spec)
-    context = schemes_base.LearnerContext(replay, signature, learner.agent, seed, check, turns)
+    context = schemes_base.LearnerContext(
+        replay, signature, learner.agent, seed, check, turn_taking
+    )
     return config.share_of_replay.make_batches(context)

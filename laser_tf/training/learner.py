@@ -149,11 +149,11 @@ class Learner(tf.Module):
 
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         unroll = stored_unroll.unpack(batch, self._member_index)
-        self.agent.observe(unroll.env_output)
+        self.agent.update_normalisers(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        # The agent's variables are no attribute: a checkpoint would restore them by position there,
-        # see `RMSProp`.
+        # Read in each call: a checkpoint would restore a list in an attribute of the learner by
+        # position, see `RMSProp`.
         local = tape.gradient(output.loss, self.agent.trainable_variables)
         gradients, loss, metrics = joint_batch.all_reduce_sum((local, output.loss, output.metrics))
         norm = tf.linalg.global_norm(gradients)

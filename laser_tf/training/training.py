@@ -14,7 +14,7 @@ from laser_tf import config_values, types
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
-from laser_tf.replay import batch_sources, client, connection, server, stored_unroll, turns
+from laser_tf.replay import batch_sources, client, connection, server, stored_unroll, turn_taking
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import (
     acting,
@@ -60,7 +60,7 @@ class Training:
 
         Call after `run_directory.open_workdir`. Without a checkpoint, the weights are `initial` or
         random. Without `connect_actors`, the actor is a thread. This process is the chief of the
-        strategy. `make_saving_context` returns a context manager that is entered to save replay.
+        strategy. Replay is saved within a context of `make_saving_context`.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -72,7 +72,7 @@ class Training:
         self._membership = sweep_membership
         self._connect_actors = connect_actors
         self._make_saving_context = make_saving_context
-        self._turns = turns.Turns() if config.run.serial else None
+        self._turn_taking = turn_taking.TurnTaking() if config.run.serial else None
         self._member_index = sweep_membership.index if sweep_membership else 0
         self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
@@ -162,8 +162,8 @@ class Training:
           NonFiniteWeightsError: If a weight is not finite. Older checkpoints are unchanged.
           lock.LostError: If the run directory no longer belongs to this process.
           WorkdirError: If a log is damaged or the last checkpoint cannot be written.
-          ValueError: If the replay's port is in use, shared replay holds other unrolls than
-            the run's, or the sweep's population rejects a hyper-parameter.
+          ValueError: If the replay's port is in use, shared replay holds unrolls of
+            another signature, or the sweep's population rejects a hyper-parameter.
           Exception: The error of a callback. The run is saved.
         """
         evaluations_ = evaluations.Evaluations(
@@ -188,24 +188,24 @@ class Training:
             self._membership.start()
         actors = self._start_actors()
         with contextlib.ExitStack() as on_error:
-            on_error.callback(actors.replay_client.stop)
+            on_error.callback(actors.learner_client.stop)
             on_error.callback(actors.stop)
             saver_ = saver.Saver(
                 self._config.run,
                 self._workdir,
                 self._checkpoints,
-                actors.replay_client,
+                actors.learner_client,
                 self.counters,
                 self._make_saving_context,
                 self._episodes.flush,
             )
             batches = assembly.make_batches(
                 self._config,
-                actors.replay_client,
+                actors.learner_client,
                 self._signature,
                 self._learner,
                 self._spec,
-                self._turns,
+                self._turn_taking,
             )
             on_error.pop_all()
         try:
@@ -217,7 +217,7 @@ class Training:
             try:
                 checkpoint = saver_.save_all()
             finally:
-                actors.replay_client.stop()
+                actors.learner_client.stop()
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
@@ -244,9 +244,8 @@ class Training:
     def _count_unreported_steps(self, batches: batch_sources.BatchSource) -> None:
         """Adds to the counters the steps that actors have written since the last batch.
 
-        They would be lost otherwise: a resumed run counts only steps that are written after the
-        resume. Only schemes without online entries have such steps. Does nothing once the
-        budget is spent.
+        Only schemes without online entries have unreported steps. A resumed run would miss them,
+        because it counts only steps that are written later. Does nothing once the budget is spent.
         """
         if not self.finished:
             steps = batches.unreported_steps
@@ -301,7 +300,7 @@ class Training:
                 member_index=self._member_index,
                 refresh=refresh,
                 on_episode=self._add_episode,
-                turns=self._turns,
+                turn_taking=self._turn_taking,
             )
             made.start(learner_client)
             on_error.pop_all()
@@ -345,7 +344,7 @@ class Training:
         saver_: saver.Saver,
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        config, replay = self._config, actors.replay_client
+        config, replay = self._config, actors.learner_client
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.hyperparameters(config_values.flatten(dataclasses.asdict(self._resolved_config)))
         if self._changes:
@@ -417,7 +416,7 @@ class Training:
     ) -> dict[str, float]:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
-        values = actors.metrics() | actors.replay_client.metrics()
+        values = actors.metrics() | actors.learner_client.metrics()
         # The unrolls of an actor are numbered, and missing numbers count as lost. Each of several
         # learners receives only some of them, so that missing numbers mean nothing.
         unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}

@@ -207,7 +207,9 @@ class ActingTest(parameterized.TestCase):
         unrolls.shake(agent.trainable_variables, scale=1.0)
         (masked, mask), (free, _) = (self._act(agent, share=share) for share in (0.4, 1.0))
         np.testing.assert_allclose(masked.policy.numpy()[mask], free.policy.numpy()[mask], 1e-5)
-        agent._trunk.observe(_unroll(agent)[0].env_output)  # Moments have no entry for it.
+        agent._trunk.update_normalisers(
+            _unroll(agent)[0].env_output
+        )  # Moments have no entry for it.
 
     @parameterized.parameters(0.0, 1.0)
     def test_epsilon_greedy_takes_allowed_actions_only(self, epsilon):

@@ -179,7 +179,7 @@ class LossTest(parameterized.TestCase):
         env_output = unroll.env_output._replace(is_first=tf.constant(is_first))
         agent.loss(unroll)
         np.testing.assert_array_equal(moments[0], np.zeros(V))
-        agent.observe(env_output)
+        agent.update_normalisers(env_output)
         seen = unroll.env_output.observation.numpy()[:-1, [0, 2, 3]].reshape(-1, V)
         np.testing.assert_allclose(moments[0], seen.mean(0), rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(moments[1], seen.var(0), rtol=1e-3)

@@ -50,7 +50,7 @@ class TargetNetworkTest(parameterized.TestCase):
     @parameterized.parameters(*KINDS)
     def test_both_networks_use_same_moments(self, kind):
         agent = _agent(kind, normalise_vectors=True, target_period=100)
-        agent.observe(unrolls.make(agent, SPEC, T, B).env_output)
+        agent.update_normalisers(unrolls.make(agent, SPEC, T, B).env_output)
         moments = zip(agent._online.moments, agent._target.moments, strict=True)
         self.assertFalse(any(np.array_equal(one, other) for one, other in moments))
         agent.after_update()

@@ -27,7 +27,7 @@ class RemoteActingTest(absltest.TestCase):
             )  # fmt: skip
         acting.stop()
         self.assertTrue(opened.call_args.kwargs["is_new"])
-        return acting.replay_client
+        return acting.learner_client
 
     def test_contextual_replay_keeps_and_saves_sequences(self):
         source = mock.Mock()

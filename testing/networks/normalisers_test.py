@@ -94,7 +94,7 @@ class ImageNormaliserTest(parameterized.TestCase):
         seen = []
         for seed in range(30):
             images = cast(_images(seed))
-            normaliser.observe(images, tf.constant(np.arange(N) != N // 2))
+            normaliser.update_from_images(images, tf.constant(np.arange(N) != N // 2))
             seen += [images[0], images[-1]]  # The middle image is masked.
         seen = np.array(seen, np.float64)
         before = [variable.numpy() for variable in normaliser.variables]
@@ -106,13 +106,15 @@ class ImageNormaliserTest(parameterized.TestCase):
         self.assertLess(np.abs(expected).max(), 5)
         np.testing.assert_allclose(normaliser(images), expected, rtol=1e-3, atol=1e-3)
         for old, new in zip(before, normaliser.variables, strict=True):
-            np.testing.assert_array_equal(old, new)  # Only `observe` changes moments.
+            np.testing.assert_array_equal(old, new)  # Only updates change moments.
 
     @parameterized.parameters("float32", "bfloat16")
     def test_change_of_constant_pixel_is_limited(self, dtype):
         # The first images of an episode are equal.
         normaliser = normalisers.ImageNormaliser(SHAPE, tf.uint8, dtype)
-        normaliser.observe(tf.fill([N, *SHAPE], tf.constant(100, tf.uint8)), tf.fill([N], True))
+        normaliser.update_from_images(
+            tf.fill([N, *SHAPE], tf.constant(100, tf.uint8)), tf.fill([N], True)
+        )
         shades = tf.constant(np.array([100, 104, 90, 255, 0], np.uint8))
         images = tf.broadcast_to(shades[:, None, None, None], [5, *SHAPE])
         deviation = 255 / 4 * np.sqrt(PRIOR_IMAGES / (PRIOR_IMAGES + 3))

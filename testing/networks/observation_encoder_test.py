@@ -112,7 +112,7 @@ class ObservationEncoderTest(parameterized.TestCase):
         np.testing.assert_array_equal(mean, np.zeros(8))
         np.testing.assert_array_equal(variance, np.ones(8))
         mask = np.array([True, True, True, False, False, True])
-        encoder.observe(observation, tf.constant(mask))
+        encoder.update_normalisers(observation, tf.constant(mask))
         np.testing.assert_allclose(mean[5:], observation["speed"].numpy()[mask].mean(0), rtol=1e-4)
         before = encoder(observation)
         mean.assign_add(tf.ones([8]))
@@ -122,7 +122,7 @@ class ObservationEncoderTest(parameterized.TestCase):
         encoder = _encoder(config=dataclasses.replace(CONFIG, image_normalisation="running"))
         observation = _observation()
         before = encoder(observation)
-        encoder.observe(observation, tf.ones([N], tf.bool))
+        encoder.update_normalisers(observation, tf.ones([N], tf.bool))
         self.assertEqual([moment.shape[0] for moment in encoder.moments], [100, 100, 8, 8])
         mean, variance = encoder.moments[:2]
         np.testing.assert_allclose(mean, observation["image"][0].numpy().ravel())
@@ -132,7 +132,7 @@ class ObservationEncoderTest(parameterized.TestCase):
 
     def test_no_normalisation_has_no_moments(self):
         encoder = _encoder(config=dataclasses.replace(CONFIG, normalise_vectors=False))
-        encoder.observe(_observation(), tf.ones([N], tf.bool))
+        encoder.update_normalisers(_observation(), tf.ones([N], tf.bool))
         self.assertEqual(encoder.moments, ())
 
     def test_invalid_value_raises(self):

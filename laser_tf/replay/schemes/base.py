@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # A configuration is checked before TensorFlow and Reverb are
         client,
         connection,
         stored_unroll,
-        turns,
+        turn_taking,
         unroll_check,
         writers,
     )
@@ -51,7 +51,7 @@ class LearnerContext(NamedTuple):
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
-    turns: "turns.Turns | None" = None  # with the actor, in a serial run
+    turn_taking: "turn_taking.TurnTaking | None" = None  # with the actor, in a serial run
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "batch_sources.ServerIterator":
         """Returns an iterator over the dataset that `make` returns for the server's address."""
@@ -77,7 +77,9 @@ class ReplayScheme(abc.ABC):
     replay_table: ClassVar[str | None] = None  # Reverb table that batches are sampled from
     uses_sequences: ClassVar[bool] = False  # whether batch entries are joined from several unrolls
     recomputes_states: ClassVar[bool] = False  # whether the learner recomputes core states
-    supports_serial: ClassVar[bool] = False  # whether `run.serial` repeats the batches
+    supports_serial: ClassVar[bool] = (
+        False  # whether equal seeds give equal batches in `run.serial`
+    )
     divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch

@@ -25,8 +25,9 @@ class Online(base.ReplayScheme):
         queue = context.replay.connection.queue
         online = context.iterate(lambda address: dataset.online_batches(address, self, queue))
         batches: Iterator[stored_unroll.Batch] = online
-        if context.turns:
-            entries, source = self.online_entries, context.replay.connection
-            turns = context.turns.read(source, {queue: online}, entries)
-            batches = (batch for (new,) in turns for batch in new)
+        if context.turn_taking:
+            written = context.turn_taking.read(
+                context.replay.connection, {queue: online}, self.online_entries
+            )
+            batches = (batch for (new,) in written for batch in new)
         return batch_sources.BatchSource(context, batches, [online])

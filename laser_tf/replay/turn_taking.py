@@ -12,7 +12,7 @@ from laser_tf.replay import tables as tables_module
 _POLL_SECONDS = 0.0005
 
 
-class Turns(writers.Writer):
+class TurnTaking(writers.Writer):
     """Makes an actor and the learner in its process take turns.
 
     As the actor's last writer, it blocks the actor after each unroll, until the learner has learned
