@@ -71,7 +71,7 @@ class FleetTest(parameterized.TestCase):
         supervised.status.side_effect = lambda heartbeat: (
             heartbeat.status if heartbeat else Status.STARTING
         )
-        supervised.stop.side_effect = lambda: self._stopped.append(spec.name) or True
+        supervised.request_stop.side_effect = lambda: self._stopped.append(spec.name) or True
         return supervised
 
     def _make(self, **cluster: object) -> fleet.Fleet:
