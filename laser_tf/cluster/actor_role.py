@@ -68,10 +68,10 @@ class ActorRole(role.Role):
         return False
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns steps, faults and the updates behind the weights; sets `detail`, `may_hang`."""
+        """Returns metrics for the heartbeat; also sets the other fields of the context for it."""
         actor = self._actor
         self._context.detail = actor.activity
-        self._context.may_hang = actor.phase == "environment"
+        self._context.needs_progress = actor.phase == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
             role.ENV_CALLS: float(actor.env_calls),

@@ -55,7 +55,7 @@ class TrainingRole(role.Role):
 class LearnerRole(TrainingRole):
     """Learns until the budget is spent or a stop is requested.
 
-    The learner of rank 0 saves all of the run; others follow it with their share of each batch.
+    Only the learner of rank 0 saves weights and logs; others follow it with their share of batches.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ def _connect_learners(
         "rendezvous", rank, address, config.cluster.learners, what="the other learners"
     )
     context.detail = "joining the other learners"
-    context.may_hang = True  # TensorFlow blocks without limit if another learner has died.
+    context.needs_progress = True  # TensorFlow blocks without limit if another learner has died.
     try:
         return strategies.make(config.learner, addresses, rank)
     finally:
-        context.may_hang = False
+        context.needs_progress = False

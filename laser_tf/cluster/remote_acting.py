@@ -34,7 +34,7 @@ class RemoteActing:
         replay = replay_role.connect_learner(
             context, config.replay, signature, is_chief=True, is_new=is_new
         )
-        self.learner_client = config.replay.wrap_client(replay, signature, context.workdir)
+        self.learner_client = config.replay.make_learner_client(replay, signature, context.workdir)
         self._context = context
         self._on_episode = on_episode
         self._heartbeats: dict[str, run_state.Heartbeat] = {}

@@ -48,7 +48,8 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        self._server.guard_memory()  # Last: its thread may save replay and set the status SAVING.
+        # After the status: the guard saves replay to find its oldest items, with the status SAVING.
+        self._server.guard_memory()
 
     def run(self) -> bool:
         """See `role.Role`."""

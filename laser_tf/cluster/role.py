@@ -50,7 +50,7 @@ class RoleSpec:
     is_local: bool = False  # Whether the driver's machine is preferred.
     max_step_seconds: float = 0.0  # Max duration of an environment step; supervision adds 60 s.
     num_threads: int = 0  # Threads of TensorFlow; 0: TensorFlow's default.
-    # If above 0, TensorFlow's threads are this part of all cores: 1 / cores_shared_by.
+    # If above 0, replaces `num_threads` by the number of all cores divided by this number.
     cores_shared_by: int = 0
 
 
@@ -78,7 +78,7 @@ class RoleContext:
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
-        self.may_hang = False  # See `run_state.Heartbeat`.
+        self.needs_progress = False  # See `run_state.Heartbeat`.
         self.served_replay_address: str | None = None  # "host:port", if this role serves replay.
         self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
         # Finished episodes for the next heartbeat.
@@ -114,7 +114,12 @@ class RoleContext:
         with self._reporting:
             metrics = self.metrics()
             heartbeat = run_state.Heartbeat(
-                socket.gethostname(), os.getpid(), self.status, self.detail, self.may_hang, metrics
+                socket.gethostname(),
+                os.getpid(),
+                self.status,
+                self.detail,
+                self.needs_progress,
+                metrics,
             )
             episodes = [self.episodes.popleft() for _ in range(len(self.episodes))]
             self.call("report", self.name, heartbeat, episodes, self.served_replay_address)

@@ -1,4 +1,4 @@
-"""The process of a role: set-up, signals, and a heartbeat every second."""
+"""The process of a role: set-up, stop requests, and a heartbeat every second."""
 
 import importlib
 import logging

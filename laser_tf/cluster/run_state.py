@@ -34,7 +34,7 @@ class Heartbeat(NamedTuple):
     pid: int
     status: Status
     detail: str  # What a waiting or running role does now, in words; may be empty.
-    may_hang: bool  # Whether the role runs code that might never return, e.g. an environment step.
+    needs_progress: bool  # Whether a role without progress hangs, e.g. in an environment's step.
     metrics: Mapping[str, float]  # Name -> value, for TensorBoard and Prometheus.
     age_seconds: float = 0.0
 

@@ -89,10 +89,10 @@ class BackgroundSource:
     """
 
     def __init__(
-        self, elements: Iterable[Any], sources: "Sequence[ServerIterator | BackgroundSource]"
+        self, elements: Iterable[Any], underlying: "Sequence[ServerIterator | BackgroundSource]"
     ):
-        """Starts fetching elements, which are computed in the thread from `sources`."""
-        self._sources = sources
+        """Starts fetching; the iterators behind the elements are checked and closed, too."""
+        self._underlying = underlying
         self._fetched: queue.Queue[Any] = queue.Queue(maxsize=1)
         self._closed = False
         self._error: Exception | None = None
@@ -111,7 +111,7 @@ class BackgroundSource:
         """Raises the error that ended fetching, if any; see `ServerIterator.check`, too."""
         if self._error is not None:
             raise self._error
-        for source in self._sources:
+        for source in self._underlying:
             source.check()
 
     def poll(self, seconds: float) -> Any | None:
@@ -127,7 +127,7 @@ class BackgroundSource:
         self._closed = True
         with contextlib.suppress(queue.Empty):
             self._fetched.get_nowait()  # The thread may wait for room.
-        for source in self._sources:
+        for source in self._underlying:
             source.close()
 
 
@@ -138,10 +138,10 @@ class BatchSource(BackgroundSource):
         self,
         context: base.LearnerContext,
         batches: Iterable[stored_unroll.Batch],
-        sources: Sequence[ServerIterator | BackgroundSource],
+        underlying: Sequence[ServerIterator | BackgroundSource],
         counter: "UnrollCounter | None" = None,
     ):
-        """Starts computing batches of arrays from `sources`, which are closed with this source.
+        """Starts fetching batches of arrays; the iterators behind them are closed with this source.
 
         `counter` counts unrolls that are not in batches themselves.
         """
@@ -149,7 +149,7 @@ class BatchSource(BackgroundSource):
         self._consumed = 0  # Counted steps that returned batches include.
         self._turn_taking = context.turn_taking
         self._batches = map(context.check.mask, batches) if context.check else iter(batches)
-        super().__init__(() if self._turn_taking else self._batches, sources)
+        super().__init__(() if self._turn_taking else self._batches, underlying)
 
     def poll(self, seconds: float) -> stored_unroll.Batch | None:
         """See `BackgroundSource`; in a serial run, computes the next batch in this thread."""

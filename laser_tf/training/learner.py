@@ -80,7 +80,7 @@ class Learner(tf.Module):
           NonFiniteLossError: After `non_finite_limit` skipped updates in a row.
           LearnersLostError: If another learner has ended.
         """
-        with strategies.watch(self._strategy):
+        with strategies.convert_errors(self._strategy):
             values, priorities = self._compiled_update(batch)
         metrics = {name: float(value) for name, value in values.items()}
         is_finite = bool(metrics.pop("finite"))
@@ -102,17 +102,17 @@ class Learner(tf.Module):
         """Returns whether the argument is True in all learners; blocks until all call it.
 
         Call it before each update: if one learner stopped without the others, they would block.
-        For the error see `update`.
+        Raises LearnersLostError if another learner has ended.
         """
         if self._strategy is None:
             return agrees
-        with strategies.watch(self._strategy):
+        with strategies.convert_errors(self._strategy):
             return int(self._vote(np.array(agrees))) == self._strategy.num_replicas_in_sync
 
     def broadcast_from_chief(self) -> None:
-        """Copies all variables of the chief to all learners; for the error see `update`."""
+        """Copies the chief's variables to all learners; LearnersLostError if another has ended."""
         if self._strategy:
-            with strategies.watch(self._strategy):
+            with strategies.convert_errors(self._strategy):
                 strategies.broadcast_from_chief(self._strategy, self.variables)
 
     @property
@@ -152,8 +152,8 @@ class Learner(tf.Module):
         self.agent.update_normalisers(unroll.env_output)
         with tf.GradientTape() as tape:
             output = self.agent.loss(unroll)
-        # Read in each call: a checkpoint would restore a list in an attribute of the learner by
-        # position, see `RMSProp`.
+        # `trainable_variables` is not kept in an attribute, because a checkpoint would restore a
+        # stored list by position; see `RMSProp`.
         local = tape.gradient(output.loss, self.agent.trainable_variables)
         gradients, loss, metrics = joint_batch.all_reduce_sum((local, output.loss, output.metrics))
         norm = tf.linalg.global_norm(gradients)

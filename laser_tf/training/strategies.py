@@ -153,7 +153,7 @@ def vote(strategy: tf.distribute.Strategy) -> Callable[[np.ndarray], np.ndarray]
 
 
 @contextlib.contextmanager
-def watch(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
+def convert_errors(strategy: tf.distribute.Strategy | None) -> Iterator[None]:
     """Converts errors of the connection to other learners to LearnersLostError."""
     try:
         yield

@@ -60,7 +60,7 @@ class Training:
 
         Call after `run_directory.open_workdir`. Without a checkpoint, the weights are `initial` or
         random. Without `connect_actors`, the actor is a thread. This process is the chief of the
-        strategy. Replay is saved within a context of `make_saving_context`.
+        strategy. `make_saving_context` returns a context that is entered while replay is saved.
 
         Raises:
           WorkdirError: If all checkpoints are damaged.
@@ -122,7 +122,7 @@ class Training:
     def _configured_hyperparameters(self) -> dict[str, float]:
         """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
         values = config_values.flatten(dataclasses.asdict(self._config))
-        # A user's agent may have an entropy cost without a configuration key for it.
+        # R2D2 has no entropy cost, and a user's agent may have one without a configuration key.
         known = self._learner.hyperparameter_variables.keys() & values.keys()
         return {key: values[key] for key in self._config.learner.tunable if key in known}
 
@@ -221,7 +221,7 @@ class Training:
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
-        if self._membership:  # Now, so that other members do not wait for the evaluation.
+        if self._membership:  # Now, because the caller evaluates, and other members must not wait.
             self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
@@ -278,7 +278,7 @@ class Training:
         config, actors_client = self._config, self._open_replay()
         with contextlib.ExitStack() as on_error:
             on_error.callback(actors_client.stop)
-            learner_client = config.replay.wrap_client(
+            learner_client = config.replay.make_learner_client(
                 actors_client, self._signature, self._workdir
             )
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
@@ -417,7 +417,7 @@ class Training:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.learner_client.metrics()
-        # The unrolls of an actor are numbered, and missing numbers count as lost. Each of several
-        # learners receives only some of them, so that missing numbers mean nothing.
+        # Missing numbers of unrolls count as lost. With several learners, each receives only some
+        # numbers, and a missing one does not mean a lost unroll.
         unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
         return values | unroll_counts | {"learner/non_finite_updates": skipped}

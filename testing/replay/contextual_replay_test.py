@@ -89,7 +89,7 @@ class LostServerTest(absltest.TestCase):
             self.addCleanup(source.stop)
             _write(source, range(10))
             served.checkpoint()
-            replay = config.wrap_client(client.ReplayClient(source), SIGNATURE, folder)
+            replay = config.make_learner_client(client.ReplayClient(source), SIGNATURE, folder)
             stream = fakes.make_batches(config, replay, SIGNATURE)
             self.addCleanup(stream.close)
             replay_processes.wait_until(lambda: replay.size() == 10)

@@ -187,7 +187,7 @@ class MemoryEstimateTest(parameterized.TestCase):
                 served = server.ReplayServer(config, SIGNATURE, path)
                 self.addCleanup(served.stop)
                 replay = client.ReplayClient(served.connect(), served)
-                config.wrap_client(replay, SIGNATURE, path)
+                config.make_learner_client(replay, SIGNATURE, path)
             lines = [call.args[0].getMessage() for call in handle.call_args_list]
             return [line for line in lines if "replay.capacity" in line]
 

@@ -181,7 +181,9 @@ class SequencesTest(parameterized.TestCase):
         self._folder = self._folder.with_name("of_another")
         config = _config(contextual.Contextual, priority_exponent=0.9, **large)
         source = self._write(config, lengths)
-        replay = config.wrap_client(client.ReplayClient(source), SIGNATURE, self._folder.parent)
+        replay = config.make_learner_client(
+            client.ReplayClient(source), SIGNATURE, self._folder.parent
+        )
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         replay_processes.wait_until(lambda: replay.size() == asked)

@@ -81,7 +81,9 @@ def _read_batches(
     signature = assembly.unroll_signature(config, environment.spec(), agent)
     served = server.ReplayServer(config.replay, signature, folder / "replay")
     connected = served.connect()
-    replay = config.replay.wrap_client(client.ReplayClient(connected, served), signature, folder)
+    replay = config.replay.make_learner_client(
+        client.ReplayClient(connected, served), signature, folder
+    )
     acts = acting.make_actor(
         config,
         environment,

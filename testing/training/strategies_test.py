@@ -128,7 +128,7 @@ class RefusalTest(parameterized.TestCase):
 
     def test_errors_of_one_process_are_unchanged(self):
         error = tf.errors.UnavailableError(None, None, "of something else")
-        with self.assertRaises(tf.errors.UnavailableError), strategies.watch(None):
+        with self.assertRaises(tf.errors.UnavailableError), strategies.convert_errors(None):
             raise error
 
 

@@ -230,7 +230,7 @@ class ReplayScheme(abc.ABC):
     def make_batches(self, context: LearnerContext) -> "batch_sources.BatchSource":
         """Starts fetching the batches of a learner."""
 
-    def wrap_client(
+    def make_learner_client(
         self,
         actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",

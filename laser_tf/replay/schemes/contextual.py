@@ -73,7 +73,7 @@ class Contextual(sequences.Sequences):
 
         return contextual_replay.make_batches(self, context)
 
-    def wrap_client(
+    def make_learner_client(
         self,
         actors_client: "client.ReplayClient",
         signature: "stored_unroll.StoredUnroll",

@@ -16,10 +16,11 @@ class Episodes(base.ReplayScheme):
 
     replay_table: ClassVar[str] = "episodes"
     recomputes_states: ClassVar[bool] = True
-    sampler_exponent = 1.0  # Priorities are 1 for an episode and 0 for its placeholders.
+    # Episodes have priority 1. Placeholders, see `episode_replay`, have priority 0: never sampled.
+    sampler_exponent = 1.0
 
     scheme: str = "episodes"
-    replay_fraction: float = 0.75  # fraction; of a batch, below 1; the other unrolls are online
+    replay_fraction: float = 0.75  # fraction; share of replayed unrolls in a batch, below 1
     capacity: int = 1_000_000  # agent steps; in replay
 
     def __post_init__(self):
@@ -31,15 +32,15 @@ class Episodes(base.ReplayScheme):
         """See `ReplayScheme`."""
         if not max_steps:
             raise errors.ConfigError(
-                "environment.max_frames_per_episode must be set for replay.scheme "
-                f"{self.scheme!r}, got 0, the environment's own limit. Replay stores whole "
-                "episodes"
+                "environment.max_frames_per_episode must be above 0 for replay.scheme "
+                f"{self.scheme!r}, which stores whole episodes, got 0"
             )
         needed = -(-max_steps // self.unroll_length) * self.unroll_length
         if needed > self.capacity:
             raise errors.ConfigError(
-                f"replay.capacity must be {needed} or more, got {self.capacity}. An episode can "
-                f"have {max_steps} agent steps; or lower environment.max_frames_per_episode"
+                f"replay.capacity must be {needed} or more, since an episode can have {max_steps} "
+                f"agent steps, got {self.capacity}. Raise it, or lower "
+                "environment.max_frames_per_episode"
             )
 
     def stored_signature(self, signature: "stored_unroll.StoredUnroll") -> Any:
