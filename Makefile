@@ -29,8 +29,9 @@ test: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }
 	@$(VENV)/bin/ruff check --quiet .
 	@$(VENV)/bin/mypy --no-error-summary
-	@# In the order of testing/conftest.py: xdist's own has files of many tests first, not long ones.
-	@$(VENV)/bin/python -m pytest -q --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+	@# Three processes for two cores, because many tests wait. The order is that of testing/conftest.py:
+	@# xdist would start files of many tests first, not long ones.
+	@$(VENV)/bin/python -m pytest -q --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 
 docs: $(DOCS_INSTALLED)
 	@# Not --quiet, with which mkdocs counts no warnings: a dead link would pass.
