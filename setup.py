@@ -1,7 +1,7 @@
-"""What pyproject.toml cannot say: where packages are installed.
+"""Packages to install, which `pyproject.toml` cannot list.
 
-`launch` and `configs` go inside of laser_tf: at the top of site-packages, names so common would
-meet those of other packages. `launch.entry_points` makes them known under their names again.
+`launch` and `configs` become subpackages of `laser_tf`, because packages of other projects may have
+these names. `launch.entry_points` makes them importable by their own names.
 """
 
 import setuptools
