@@ -7,7 +7,7 @@ from collections.abc import Iterable
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _INSTALLED = _PACKAGE / "commands"
 
-FOLDER = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
+IMPORT_FOLDER = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent
 
 
 def without(paths: Iterable[str]) -> list[str]:
@@ -17,7 +17,7 @@ def without(paths: Iterable[str]) -> list[str]:
     laser_tf as well.
     """
     # Ray adds the folder of the command's own file to the path of each of its workers.
-    hidden = {FOLDER / "launch"} | ({_INSTALLED} if FOLDER == _INSTALLED else set())
+    hidden = {IMPORT_FOLDER / "launch"} | ({_INSTALLED} if IMPORT_FOLDER == _INSTALLED else set())
     return [path for path in paths if not path or pathlib.Path(path).resolve() not in hidden]
 
 

@@ -16,7 +16,7 @@ from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.training import acting, assembly, run_config
 
-# Gives a learner on the same machine priority: an update is as slow as its slowest thread, and
+# Actors yield to a learner on the same machine: an update is as slow as its slowest thread, and
 # actors that are faster than the learner would only wait for it.
 _NICENESS = 10
 _TRANSFER_TIMEOUT_SECONDS = 30.0  # Of weights from another machine.
@@ -71,7 +71,7 @@ class ActorRole(role.Role):
         """Returns metrics for the heartbeat; also sets the other fields of the context for it."""
         actor = self._actor
         self._context.detail = actor.activity
-        self._context.needs_progress = actor.phase == "environment"
+        self._context.hangs_without_progress = actor.phase == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
             role.ENV_CALLS: float(actor.env_calls),

@@ -41,7 +41,7 @@ class RemoteEvaluator:
         if self._failure:
             return self._failure
         if self._pending_call is None:
-            self._pending_call = self._shared_state.request_eval.remote(self._request)
+            self._pending_call = self._shared_state.request_or_poll_eval.remote(self._request)
         if not ray.wait([self._pending_call], timeout=0)[0]:
             return None
         outcome, self._pending_call = ray.get(self._pending_call), None

@@ -117,8 +117,8 @@ class Fleet:
             supervised.check(heartbeats.get(name))
         groups = self._groups()
         for group in groups:
-            if all(supervised.failure for supervised in group):
-                raise supervision.RoleFailedError(group[0].failure)
+            if all(supervised.final_failure for supervised in group):
+                raise supervision.RoleFailedError(group[0].final_failure)
         if self._cluster.address:  # Otherwise Ray was started with room for all roles.
             self._check_placement(groups)
         rows = [_row(supervised, heartbeats.get(n)) for n, supervised in self.roles.items()]

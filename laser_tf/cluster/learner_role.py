@@ -55,7 +55,8 @@ class TrainingRole(role.Role):
 class LearnerRole(TrainingRole):
     """Learns until the budget is spent or a stop is requested.
 
-    Only the learner of rank 0 saves weights and logs; others follow it with their share of batches.
+    Only the learner of rank 0 writes weights and logs of the run. The others follow it with their
+    share of each batch.
     """
 
     def __init__(
@@ -126,8 +127,10 @@ def _connect_learners(
         "rendezvous", rank, address, config.cluster.learners, what="the other learners"
     )
     context.detail = "joining the other learners"
-    context.needs_progress = True  # TensorFlow blocks without limit if another learner has died.
+    context.hangs_without_progress = (
+        True  # TensorFlow blocks without limit if another learner has died.
+    )
     try:
         return strategies.make(config.learner, addresses, rank)
     finally:
-        context.needs_progress = False
+        context.hangs_without_progress = False

@@ -97,7 +97,7 @@ def entrypoint(arguments: Sequence[str], log: pathlib.Path) -> str:
 
     The command fails on a machine with other versions or sources than this machine.
     """
-    paths = filter(None, (str(installed_commands.FOLDER), os.environ.get("PYTHONPATH")))
+    paths = filter(None, (str(installed_commands.IMPORT_FOLDER), os.environ.get("PYTHONPATH")))
     variables = {
         "PYTHONPATH": os.pathsep.join(paths),
         lock.WAIT_VARIABLE: "1",  # The process on a lost machine may still save its run.

@@ -48,7 +48,7 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        # After the status: the guard saves replay to find its oldest items, with the status SAVING.
+        # Last: the guard may save replay to find its oldest items, and restores the present status.
         self._server.guard_memory()
 
     def run(self) -> bool:

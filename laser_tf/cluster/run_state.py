@@ -34,7 +34,7 @@ class Heartbeat(NamedTuple):
     pid: int
     status: Status
     detail: str  # What a waiting or running role does now, in words; may be empty.
-    needs_progress: bool  # Whether a role without progress hangs, e.g. in an environment's step.
+    hangs_without_progress: bool  # True e.g. during an environment's step.
     metrics: Mapping[str, float]  # Name -> value, for TensorBoard and Prometheus.
     age_seconds: float = 0.0
 
@@ -118,7 +118,7 @@ class RunState:
             return None
         return self._weights
 
-    def request_eval(
+    def request_or_poll_eval(
         self, weights: PublishedWeights
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.

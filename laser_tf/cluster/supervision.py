@@ -52,7 +52,7 @@ class SupervisedRole:
         self.name = spec.name
         self.restarts = 0
         self.is_done = False  # Whether the role's work is complete.
-        self.failure = ""  # The failure after which the role is not restarted.
+        self.final_failure = ""  # The failure after which the role is not restarted.
         self.was_placed = False  # Whether the role has ever had a process.
         self.has_reported = False  # Whether the current process has sent a heartbeat.
         self._make = make
@@ -72,7 +72,7 @@ class SupervisedRole:
     @property
     def is_terminal(self) -> bool:
         """True once the role's work is complete or has failed for good."""
-        return self.is_done or bool(self.failure)
+        return self.is_done or bool(self.final_failure)
 
     @property
     def is_running(self) -> bool:
@@ -90,7 +90,7 @@ class SupervisedRole:
 
     def status(self, heartbeat: run_state.Heartbeat | None) -> run_state.Status:
         """Returns the status of the role, given its last heartbeat."""
-        if self.failure:
+        if self.final_failure:
             return run_state.Status.FAILED
         if self.is_done:
             return run_state.Status.FINISHED
@@ -99,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns in words what the role does; unless it is running, by its heartbeat's detail."""
+        """Returns what the role does, in words: its status; unless it runs, its detail, if any."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
@@ -165,13 +165,13 @@ class SupervisedRole:
         if self._failures < _MAX_FAILURES:
             self._schedule_restart(failure)
             return
-        self.failure = (
+        self.final_failure = (
             f"{self.name} failed {self._failures} times in a row ({failure}); see its log in "
             f"{role_process.LOGS}/"
         )
         if self.spec.is_required:
-            raise RoleFailedError(self.failure)
-        logging.warning("%s. The other roles continue.", self.failure)
+            raise RoleFailedError(self.final_failure)
+        logging.warning("%s. The other roles continue.", self.final_failure)
 
     def _schedule_restart(self, reason: str) -> None:
         logging.warning("Restarting %s: %s", self.name, reason)
@@ -182,7 +182,7 @@ class SupervisedRole:
         now = self._clock()
         env_calls = heartbeat.metrics.get(role.ENV_CALLS)  # Only of roles that act.
         progress = heartbeat.pid, heartbeat.status, heartbeat.detail, env_calls
-        if progress != self._last_progress or not heartbeat.needs_progress:
+        if progress != self._last_progress or not heartbeat.hangs_without_progress:
             self._last_progress, self._progressed_at = progress, now
         silent_seconds = min(
             heartbeat.age_seconds, now - max(self._started_at, self._listening_since)

@@ -73,7 +73,7 @@ class SweepWork(fleet.Work):
     def update(self, roles: fleet.SupervisedRoles, heartbeats: fleet.Heartbeats) -> None:
         """Shows the members' progress."""
         members = {name: roles[name] for name in self._config.members}
-        self._failed = [name for name, member in members.items() if member.failure]
+        self._failed = [name for name, member in members.items() if member.final_failure]
         self._reports = self._read_reports() or self._reports
         states = {name: _describe(m, heartbeats.get(name)) for name, m in members.items()}
         self.display.update(self._reports, states)

@@ -62,7 +62,7 @@ def unroll_bytes(signature: stored_unroll.StoredUnroll) -> int:
 
 def min_server_bytes(scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll) -> int:
     """Returns the bytes of a full queue and one batch from replay, without compression."""
-    return unroll_bytes(signature) * scheme.min_server_unrolls
+    return unroll_bytes(signature) * scheme.min_memory_unrolls
 
 
 def warn_if_too_large(scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll) -> None:

@@ -78,6 +78,7 @@ class Training:
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
         logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
+        # For the log and TensorBoard: the agent resolves its configuration itself.
         self._resolved_config = dataclasses.replace(
             config, agent=config.agent.for_actions(spec.action)
         )
@@ -221,7 +222,8 @@ class Training:
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
-        if self._membership:  # Now, because the caller evaluates, and other members must not wait.
+        if self._membership:
+            # Before the final evaluation of the caller, which the other members do not wait for.
             self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
@@ -417,7 +419,7 @@ class Training:
         """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
         values = actors.metrics() | actors.learner_client.metrics()
-        # Missing numbers of unrolls count as lost. With several learners, each receives only some
-        # numbers, and a missing one does not mean a lost unroll.
-        unroll_counts = batches.metrics() if self._config.cluster.learners == 1 else {}
-        return values | unroll_counts | {"learner/non_finite_updates": skipped}
+        # Unrolls are numbered, and those whose numbers are missing count as lost. Each of several
+        # learners receives only some unrolls: missing numbers mean nothing.
+        lost_and_duplicated = batches.metrics() if self._config.cluster.learners == 1 else {}
+        return values | lost_and_duplicated | {"learner/non_finite_updates": skipped}

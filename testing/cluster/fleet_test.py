@@ -65,7 +65,7 @@ class FleetTest(parameterized.TestCase):
     def _start(self, spec: role.RoleSpec) -> mock.Mock:
         supervised = mock.Mock(
             spec=supervision.SupervisedRole, is_running=False, has_reported=True, was_placed=True,
-            restarts=1, has_stopped_cleanly=True, failure="",
+            restarts=1, has_stopped_cleanly=True, final_failure="",
         )  # fmt: skip
         supervised.name, supervised.spec = spec.name, spec
         supervised.status.side_effect = lambda heartbeat: (
@@ -106,9 +106,9 @@ class FleetTest(parameterized.TestCase):
 
     def test_failed_group_ends_the_fleet(self):
         running = self._make()
-        running.roles["actor_00"].failure = "actor_00 failed"
+        running.roles["actor_00"].final_failure = "actor_00 failed"
         self._run(running)
-        running.roles["actor_01"].failure = "actor_01 failed"
+        running.roles["actor_01"].final_failure = "actor_01 failed"
         with messages.raises(supervision.RoleFailedError, "actor_00"):
             self._run(running)
 
@@ -245,7 +245,7 @@ class SweepWorkTest(parameterized.TestCase):
         self._work.start()
         for name in self._names:
             self._roles[name].is_done = name != self._names[3]
-        self._roles[self._names[3]].failure = "failed"
+        self._roles[self._names[3]].final_failure = "failed"
         self.assertTrue(self._work.is_finished(self._roles))
         self._work.update(self._roles, {})
         with messages.raises(errors.UserError, self._names[3]):

@@ -10,14 +10,14 @@ _REQUEST = run_state.PublishedWeights(7, 280, [None])
 class EvaluationTest(absltest.TestCase):
     def test_outcome_answers_the_request_for_the_same_weights(self):
         state = run_state.RunState()
-        self.assertIsNone(state.request_eval(_REQUEST))
+        self.assertIsNone(state.request_or_poll_eval(_REQUEST))
         self.assertEqual(state.pending_eval(), _REQUEST)
         state.report_eval(240, {"mean_return": 1.0})  # Of an earlier request.
-        self.assertIsNone(state.request_eval(_REQUEST))
+        self.assertIsNone(state.request_or_poll_eval(_REQUEST))
         state.report_eval(280, {"mean_return": 2.0})
         self.assertIsNone(state.pending_eval())
-        self.assertEqual(state.request_eval(_REQUEST), {"mean_return": 2.0})
-        self.assertIsNone(state.request_eval(run_state.PublishedWeights(9, 320, [None])))
+        self.assertEqual(state.request_or_poll_eval(_REQUEST), {"mean_return": 2.0})
+        self.assertIsNone(state.request_or_poll_eval(run_state.PublishedWeights(9, 320, [None])))
 
 
 class ExchangeTest(absltest.TestCase):

@@ -61,7 +61,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         seconds: int,
         status: Status | None = Status.RUNNING,
         *,
-        needs_progress: bool = False,
+        hangs_without_progress: bool = False,
         env_calls: float | None = None,
         age: float = 0.1,
         grows: bool = False,
@@ -71,7 +71,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         for second in range(seconds):
             self._now += 1.0
             heartbeat = run_state.Heartbeat(
-                "host", 7, status, "", needs_progress, metrics, age + second * grows
+                "host", 7, status, "", hangs_without_progress, metrics, age + second * grows
             )
             supervised.check(heartbeat if status else None)
 
@@ -104,7 +104,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         for _ in range(4):
             self._end_early(supervised, _task_error(ValueError("no such level")))
         self.assertEqual(supervised.restarts, 3)
-        self.assertIn("no such level", supervised.failure)
+        self.assertIn("no such level", supervised.final_failure)
         self.assertEqual(supervised.status(None), Status.FAILED)
 
     def test_four_early_failures_of_a_required_role_raise(self):
@@ -121,7 +121,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
         self.assertEqual(supervised.restarts, 10)
-        self.assertFalse(supervised.failure)
+        self.assertFalse(supervised.final_failure)
 
     @parameterized.parameters(Status.STARTING, Status.WAITING_FOR_LOCK, Status.RESTORING)
     def test_time_to_load_does_not_count_as_work(self, status):
@@ -131,7 +131,7 @@ class SupervisedRoleTest(parameterized.TestCase):
             self._ending = _DEAD
             self._pass(supervised, 1, status)
             self._pass(supervised, 3, None)
-        self.assertTrue(supervised.failure)
+        self.assertTrue(supervised.final_failure)
 
     def test_heartbeat_of_the_previous_process_is_ignored(self):
         supervised = self._make()
@@ -150,7 +150,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         supervised = self._make()
         for _ in range(10):
             self._end_early(supervised, outcome)
-        self.assertFalse(supervised.failure)
+        self.assertFalse(supervised.final_failure)
 
     @parameterized.parameters(
         (errors.UserError("no space"), True), (role_process.MachineDiffersError("numpy"), False)
@@ -183,9 +183,11 @@ class SupervisedRoleTest(parameterized.TestCase):
     @parameterized.parameters(0.0, 120.0)
     def test_hanging_environment_step_is_killed(self, max_step_seconds):
         supervised = self._make(max_step_seconds=max_step_seconds)
-        self._pass(supervised, 60 + int(max_step_seconds), needs_progress=True, env_calls=5.0)
+        self._pass(
+            supervised, 60 + int(max_step_seconds), hangs_without_progress=True, env_calls=5.0
+        )
         self.assertEqual(self._kills, 0)
-        self._pass(supervised, 3, needs_progress=True, env_calls=5.0)
+        self._pass(supervised, 3, hangs_without_progress=True, env_calls=5.0)
         self.assertEqual(self._kills, 1)
 
     @parameterized.parameters((0.0, True), (None, False))
@@ -193,10 +195,10 @@ class SupervisedRoleTest(parameterized.TestCase):
         # A learner that waits for other learners has no steps and restarts without limit.
         supervised = self._make()
         for _ in range(4):
-            self._pass(supervised, 63, needs_progress=True, env_calls=env_calls)
+            self._pass(supervised, 63, hangs_without_progress=True, env_calls=env_calls)
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
-        self.assertEqual(bool(supervised.failure), has_failed)
+        self.assertEqual(bool(supervised.final_failure), has_failed)
         self.assertEqual(self._kills, 4)
 
     def test_stop_kills_a_role_without_a_process(self):

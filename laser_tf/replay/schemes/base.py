@@ -163,7 +163,7 @@ class ReplayScheme(abc.ABC):
         return items / self.max_items if self.max_items else 0.0
 
     @property
-    def min_server_unrolls(self) -> int:
+    def min_memory_unrolls(self) -> int:
         """Unrolls that a server needs memory for: those of a full queue and of one batch."""
         return self.queue_capacity + self.batch_size * self.steps_per_entry // self.unroll_length
 

@@ -17,7 +17,7 @@ _MAX_SEQUENCES = 10_000_000  # In the tree, which then takes 2 GB.
 class Contextual(sequences.Sequences):
     """Sequences that the learner stores: priorities of new ones are inferred from neighbours.
 
-    The server has only two queues: of new sequences, and of the numbers of steps in new unrolls.
+    The server has only two queues: of new sequences, and of a header for each new unroll.
     """
 
     replay_table: ClassVar[str | None] = None
@@ -48,8 +48,8 @@ class Contextual(sequences.Sequences):
             )
 
     @property
-    def min_server_unrolls(self) -> int:
-        """See `ReplayScheme`; the server holds a queue of sequences instead of a batch."""
+    def min_memory_unrolls(self) -> int:
+        """See `ReplayScheme`; the server holds two queues, of headers and of sequences."""
         return self.queue_capacity * (1 + self.steps_per_entry // self.unroll_length)
 
     def per_learner(self, learners: int) -> Self:
@@ -65,7 +65,8 @@ class Contextual(sequences.Sequences):
         """See `ReplayScheme`."""
         from laser_tf.replay import sequence_writer
 
-        return [sequence_writer.SequenceWriter(self, context, priority=lambda _: 1.0)]  # unused
+        # A queue ignores priorities; the tree in the learner infers them.
+        return [sequence_writer.SequenceWriter(self, context, priority=lambda _: 1.0)]
 
     def make_batches(self, context: base.LearnerContext) -> "batch_sources.BatchSource":
         """See `ReplayScheme`."""
