@@ -7,6 +7,10 @@ from unittest import mock
 
 import gymnasium
 
+# Loaded before `installed`, which removes the modules that it loads: with a second copy of these
+# modules, workers could not be pickled.
+from laser_tf.environments import python_environments, vector_suite  # noqa: F401
+
 _FOLDER = str(pathlib.Path(__file__).parent)
 
 
