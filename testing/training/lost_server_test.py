@@ -123,7 +123,9 @@ class LostServerTest(absltest.TestCase):
             self._learn(stream, 59)
             writing.join()
         lost, duplicated = self._check_counts(stream, 49)
-        self.assertBetween(duplicated, 10, 12)  # An unroll may be written again.
+        # The ten of the checkpoint. Batches of two that are in flight while the iterator over the
+        # restarted server is replaced may be missing, and an unroll may be written again.
+        self.assertBetween(duplicated, 6, 12)
         self.assertBetween(lost, 1, 24)
         self.assertEqual(replay.server[1], 1)
         messages.assert_names("\n".join(logs.output), replay.address)
