@@ -123,8 +123,8 @@ class LostServerTest(absltest.TestCase):
             self._learn(stream, 59)
             writing.join()
         lost, duplicated = self._check_counts(stream, 49)
-        # The ten of the checkpoint. Batches of two that are in flight while the iterator over the
-        # restarted server is replaced may be missing, and an unroll may be written again.
+        # About the ten of the checkpoint: an unroll may be written again. Eight were seen on a busy
+        # machine, probably because a batch was lost when the iterator was replaced.
         self.assertBetween(duplicated, 6, 12)
         self.assertBetween(lost, 1, 24)
         self.assertEqual(replay.server[1], 1)
