@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from laser_tf import kernels
 from laser_tf.ops import joint_batch
 
 _MAX_COUNT = 1e6  # Vectors. Capping the count gives later vectors a minimum weight.
@@ -64,27 +65,51 @@ class RunningMoments(tf.Module):
         The n_0 vectors of the prior affect the variance only. They count as vectors with the
         initial variance around the current mean.
         """
-        mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
-        kept = tf.where(mask[:, None], vectors, 0.0)
-        count, summed = joint_batch.all_reduce_sum(
-            (tf.reduce_sum(tf.cast(mask, tf.float32)), tf.reduce_sum(kept, axis=0))
-        )
-        batch_mean = summed / tf.maximum(count, 1.0)
-        errors = tf.where(mask[:, None], tf.square(vectors - batch_mean), 0.0)
-        batch_variance = joint_batch.all_reduce_sum(tf.reduce_sum(errors, axis=0)) / tf.maximum(
-            count, 1.0
-        )
-        mean_weight = count / tf.maximum(self._count + count, 1.0)
-        variance_weight = count / tf.maximum(self._prior_count + self._count + count, 1.0)
-        delta = batch_mean - self._mean
-        deviations = batch_variance + (1 - mean_weight) * tf.square(delta)
-        mean = self._mean + mean_weight * delta
-        variance = (1 - variance_weight) * self._variance + variance_weight * deviations
-        # The square of a finite value may overflow. Such an entry would never recover, either.
-        is_finite = tf.math.is_finite(mean) & tf.math.is_finite(variance)
-        self._mean.assign(tf.where(is_finite, mean, self._mean))
-        self._variance.assign(tf.where(is_finite, variance, self._variance))
-        self._count.assign(tf.minimum(self._count + count, _MAX_COUNT))
+        # XLA cannot compile the sums over several replicas on CPUs.
+        merge = _merged_by_xla if joint_batch.num_replicas() == 1 else _merged
+        variables = self._mean, self._variance, self._count
+        moments = [tf.identity(variable) for variable in variables]
+        for variable, value in zip(
+            variables, merge(vectors, mask, *moments, self._prior_count), strict=True
+        ):
+            variable.assign(value)
+
+
+def _merged(
+    vectors: tf.Tensor,
+    mask: tf.Tensor,
+    mean: tf.Tensor,
+    variance: tf.Tensor,
+    count: tf.Tensor,
+    prior_count: float,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns mean, variance and count with the vectors of a batch, see `RunningMoments.update`."""
+    mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
+    kept = tf.where(mask[:, None], vectors, 0.0)
+    added, summed = joint_batch.all_reduce_sum(
+        (tf.reduce_sum(tf.cast(mask, tf.float32)), tf.reduce_sum(kept, axis=0))
+    )
+    batch_mean = summed / tf.maximum(added, 1.0)
+    errors = tf.where(mask[:, None], tf.square(vectors - batch_mean), 0.0)
+    batch_variance = joint_batch.all_reduce_sum(tf.reduce_sum(errors, axis=0)) / tf.maximum(
+        added, 1.0
+    )
+    mean_weight = added / tf.maximum(count + added, 1.0)
+    variance_weight = added / tf.maximum(prior_count + count + added, 1.0)
+    delta = batch_mean - mean
+    deviations = batch_variance + (1 - mean_weight) * tf.square(delta)
+    new_mean = mean + mean_weight * delta
+    new_variance = (1 - variance_weight) * variance + variance_weight * deviations
+    # The square of a finite value may overflow. Such an entry would never recover, either.
+    is_finite = tf.math.is_finite(new_mean) & tf.math.is_finite(new_variance)
+    return (
+        tf.where(is_finite, new_mean, mean),
+        tf.where(is_finite, new_variance, variance),
+        tf.minimum(count + added, _MAX_COUNT),
+    )
+
+
+_merged_by_xla = kernels.fused(_merged)
 
 
 class VectorNormaliser(RunningMoments):
@@ -120,13 +145,21 @@ class ImageNormaliser(RunningMoments):
     def __call__(self, images: tf.Tensor) -> tf.Tensor:
         """Normalises images [N, H, W, C] to values in [-5, 5] of the compute dtype."""
         deviation = tf.maximum(tf.sqrt(self._variance), _MIN_DEVIATION * self._white)
-        # float32 is faster here than bfloat16. Images are flattened to the shape of the moments.
-        pixels = tf.cast(tf.reshape(images, [-1, self._mean.shape[0]]), tf.float32)
-        scaled = (pixels - self._mean) * (1 / deviation)
-        scaled = tf.clip_by_value(scaled, -_MAX_NORMALISED_PIXEL, _MAX_NORMALISED_PIXEL)
-        return tf.cast(tf.reshape(scaled, [-1, *self._shape]), self._dtype)
+        # Images are flattened to the shape of the moments.
+        pixels = tf.reshape(images, [-1, self._mean.shape[0]])
+        scaled = _normalised_pixels(pixels, tf.identity(self._mean), 1 / deviation, self._dtype)
+        return tf.reshape(scaled, [-1, *self._shape])
 
     def update_from_images(self, images: tf.Tensor, mask: tf.Tensor) -> None:
         """Updates the moments from a subset of the images [N, H, W, C] with a true `mask` [N]."""
-        subset = tf.cast(images[::_IMAGE_STRIDE], tf.float32)
-        self.update(tf.reshape(subset, [-1, self._mean.shape[0]]), mask[::_IMAGE_STRIDE])
+        chosen = tf.range(0, tf.shape(images)[0], _IMAGE_STRIDE)  # A slice would be slower.
+        subset = tf.cast(tf.gather(images, chosen), tf.float32)
+        self.update(tf.reshape(subset, [-1, self._mean.shape[0]]), tf.gather(mask, chosen))
+
+
+@kernels.fused
+def _normalised_pixels(pixels: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor, dtype: str) -> tf.Tensor:
+    """Normalises pixels [N, D] by moments, float32 [D]."""
+    scaled = (tf.cast(pixels, tf.float32) - mean) * scale
+    clipped = tf.clip_by_value(scaled, -_MAX_NORMALISED_PIXEL, _MAX_NORMALISED_PIXEL)
+    return tf.cast(clipped, dtype)

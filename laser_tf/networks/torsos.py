@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
+from laser_tf import kernels
+
 Layer: TypeAlias = tf.keras.layers.Layer
 
 
@@ -78,18 +80,25 @@ class Torso(tf.Module, abc.ABC):
 
     def __call__(self, observation: tf.Tensor) -> tf.Tensor:
         """Maps images [N, H, W, C] to features [N, F] of the compute dtype."""
-        scaled = tf.cast(observation, self._dtype)
-        if observation.dtype == tf.uint8:
-            scaled *= tf.cast(1 / 255, self._dtype)
-        if self._center:
-            scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
-        features = self._features(scaled)
+        if self._center or observation.dtype == tf.uint8:
+            observation = _scaled_images(observation, self._center, self._dtype)
+        features = self._features(tf.cast(observation, self._dtype))
         features = tf.reshape(features, [-1, features.shape[1:].num_elements()])
         return self._activation(self._dense(features)) if self._dense else features
 
     @abc.abstractmethod
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         """Maps scaled images [N, H, W, C] of the compute dtype to features [N, ...]."""
+
+
+@kernels.fused
+def _scaled_images(images: tf.Tensor, center: bool, dtype: str) -> tf.Tensor:
+    scaled = tf.cast(images, tf.float32)
+    if images.dtype == tf.uint8:
+        scaled *= 1 / 255
+    if center:
+        scaled -= tf.reduce_mean(scaled, axis=[1, 2, 3], keepdims=True)
+    return tf.cast(scaled, dtype)
 
 
 class ConvolutionalTorso(Torso):

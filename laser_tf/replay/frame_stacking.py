@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from laser_tf import observations, types
+from laser_tf import kernels, observations, types
 
 
 def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
@@ -29,6 +29,7 @@ def stack_observations(env_output: types.EnvOutput) -> types.EnvOutput:
     )
 
 
+@kernels.fused
 def stack_frames(frames: tf.Tensor, is_first: tf.Tensor, depth: int) -> tf.Tensor:
     """Stacks each frame with the `depth` - 1 before it; frames of earlier episodes become zeros.
 
