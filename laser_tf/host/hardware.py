@@ -33,10 +33,10 @@ def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> 
     """Resolves `compute_dtype` to ("float32" or "bfloat16", the reason)."""
     if requested != "auto":
         return requested, "as configured"
-    if accelerator := _accelerator():
-        if accelerator == "TPU" or _gpu_compute_capability() >= (8, 0):
-            return "bfloat16", f"this {accelerator} computes in it"
-        return "float32", f"this {accelerator} has no bfloat16 units"
+    if kind := accelerator():
+        if kind == "TPU" or _gpu_compute_capability() >= (8, 0):
+            return "bfloat16", f"this {kind} computes in it"
+        return "float32", f"this {kind} has no bfloat16 units"
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":  # Only its kernels use the instructions.
         return "float32", "TF_ENABLE_ONEDNN_OPTS=0 turns off the processor's bfloat16"
     words = cpu_info.read_text().split() if cpu_info.exists() else []
@@ -50,12 +50,13 @@ def choose_jit_compile(requested: str) -> tuple[bool, str]:
     """Resolves `jit_compile` to (whether XLA compiles the update, the reason)."""
     if requested != "auto":
         return requested == "on", "as configured"
-    if accelerator := _accelerator():
-        return True, f"XLA fuses the update on this {accelerator}"
+    if kind := accelerator():
+        return True, f"XLA fuses the update on this {kind}"
     return False, "XLA slows convolutions on a CPU"
 
 
-def _accelerator() -> str | None:
+def accelerator() -> str | None:
+    """Returns "GPU" or "TPU" if TensorFlow sees one."""
     import tensorflow as tf
 
     kinds = (kind for kind in ("GPU", "TPU") if tf.config.list_physical_devices(kind))

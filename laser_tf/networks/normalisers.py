@@ -67,12 +67,13 @@ class RunningMoments(tf.Module):
         """
         # XLA cannot compile the sums over several replicas on CPUs.
         merge = _merged_by_xla if joint_batch.num_replicas() == 1 else _merged
-        variables = self._mean, self._variance, self._count
-        moments = [tf.identity(variable) for variable in variables]
-        for variable, value in zip(
-            variables, merge(vectors, mask, *moments, self._prior_count), strict=True
-        ):
-            variable.assign(value)
+        mean, variance, count = (
+            tf.identity(variable) for variable in (self._mean, self._variance, self._count)
+        )
+        mean, variance, count = merge(vectors, mask, mean, variance, count, self._prior_count)
+        self._mean.assign(mean)
+        self._variance.assign(variance)
+        self._count.assign(count)
 
 
 def _merged(
@@ -158,7 +159,9 @@ class ImageNormaliser(RunningMoments):
 
 
 @kernels.fused
-def _normalised_pixels(pixels: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor, dtype: str) -> tf.Tensor:
+def _normalised_pixels(
+    pixels: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor, dtype: str
+) -> tf.Tensor:
     """Normalises pixels [N, D] by moments, float32 [D]."""
     scaled = (tf.cast(pixels, tf.float32) - mean) * scale
     clipped = tf.clip_by_value(scaled, -_MAX_NORMALISED_PIXEL, _MAX_NORMALISED_PIXEL)

@@ -148,7 +148,8 @@ class BatchSource(BackgroundSource):
         self._counter = counter or UnrollCounter()
         self._consumed = 0  # Counted steps that returned batches include.
         self._turn_taking = context.turn_taking
-        self._batches = map(context.check.mask, batches) if context.check else iter(batches)
+        checked = map(context.check.mask, batches) if context.check else batches
+        self._batches = map(context.stage, checked)
         super().__init__(() if self._turn_taking else self._batches, underlying)
 
     def poll(self, seconds: float) -> stored_unroll.Batch | None:

@@ -69,6 +69,22 @@ def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0)
     return Batch(unrolls, is_online, keys, weights, np.int64(new_steps))
 
 
+def experience_age(batch: Batch, learner_updates: int, member_index: int) -> dict[str, float]:
+    """Returns the mean policy lag of online entries and the mean age of replayed entries.
+
+    Both count the updates between the weights that acted and the current ones. Entries of other
+    members and padding have no age. A metric without any age is left out.
+    """
+    unrolls = batch.unrolls
+    has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)
+    ages = learner_updates - unrolls.learner_update
+    parts = {
+        "replay/policy_lag_updates": ages[has_age & batch.is_online],
+        "replay/age_updates": ages[has_age & ~batch.is_online],
+    }
+    return {name: float(ages.mean()) for name, ages in parts.items() if ages.size}
+
+
 def signature(
     spec: types.EnvironmentSpec,
     agent_output: types.AgentOutput,

@@ -7,6 +7,7 @@ import tensorflow as tf
 from laser_tf import errors, observations, types, user_code
 from laser_tf.agents import base as agents_base
 from laser_tf.agents import registry
+from laser_tf.host import hardware
 from laser_tf.replay import batch_sources, client, stored_unroll, unroll_check
 from laser_tf.replay import turn_taking as turn_taking_module
 from laser_tf.replay.schemes import base as schemes_base
@@ -75,6 +76,8 @@ def build_learner(
             jit=jit,
             member_index=member_index,
             strategy=strategy,
+            with_priorities=config.replay.uses_priorities,
+            stages_batches=strategy is None and hardware.accelerator() is not None,
         )
 
 
@@ -115,6 +118,6 @@ def make_batches(
     seed = config.run.seed, int(learner.counters.agent_steps.numpy())
     check = unroll_check.UnrollCheck(spec)
     context = schemes_base.LearnerContext(
-        replay, signature, learner.agent, seed, check, turn_taking
+        replay, signature, learner.agent, seed, check, learner.stage, turn_taking
     )
     return config.share_of_replay.make_batches(context)

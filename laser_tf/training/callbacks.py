@@ -140,6 +140,12 @@ class Callbacks:
             raise
         ending.close()
 
+    @property
+    def observe_updates(self) -> bool:
+        """Whether a callback overrides `on_update`, so that it needs each update's metrics."""
+        methods = (callback.on_update for callback in self._callbacks)
+        return any(getattr(m, "__func__", m) is not Callback.on_update for m in methods)
+
     def call(self, hook: str, *arguments: Any) -> None:
         """Calls the method `hook` of each callback, with the run and further arguments."""
         for callback in self._callbacks:

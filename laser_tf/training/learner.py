@@ -1,8 +1,8 @@
 """Learner that updates the weights of an agent from batches of unrolls."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -10,16 +10,29 @@ import tensorflow as tf
 from laser_tf import array_function, errors
 from laser_tf.agents import agent_config, base
 from laser_tf.ops import joint_batch
-from laser_tf.replay import batch_sources, client, stored_unroll
-from laser_tf.training import learner_config, optimizers, run_config, strategies
+from laser_tf.replay import stored_unroll
+from laser_tf.training import (
+    learner_config,
+    metric_means,
+    optimizers,
+    staged_batches,
+    strategies,
+)
 
-# Metric: number of agent steps that an update adds to the counter. They are the steps of its online
-# entries. In schemes without online entries, they are the steps written since the last update.
-NEW_STEPS = "learner/new_steps"
+_NEW_STEPS = "learner/new_steps"  # metric
 
 
 class NonFiniteLossError(errors.UserError):
     """Several successive updates had a loss or gradient that is not finite."""
+
+
+class Update(NamedTuple):
+    """What the host needs to know of an update."""
+
+    # Agent steps that it adds to the counter: those of its online entries. In schemes without
+    # online entries, they are the steps written since the last update.
+    new_steps: int
+    priorities: np.ndarray | None  # float32 [B]; None unless replay uses them
 
 
 class Counters(tf.Module):
@@ -45,12 +58,16 @@ class Learner(tf.Module):
         jit: bool,
         member_index: int = 0,
         strategy: tf.distribute.Strategy | None = None,
+        with_priorities: bool = True,
+        stages_batches: bool = False,
     ):
         """Creates the learner.
 
         Call it in the `strategies.variables(strategy)` block in which the agent was created. A
         linear schedule reduces the learning rate to zero over `total_agent_steps`. With `jit`, XLA
-        compiles the update. `member_index` identifies the member's experience in a sweep.
+        compiles the update. `member_index` identifies the member's experience in a sweep. Updates
+        return priorities `with_priorities`. With `stages_batches`, which needs one replica, `stage`
+        copies batches to the device.
         """
         super().__init__()
         self.agent = agent
@@ -60,35 +77,74 @@ class Learner(tf.Module):
         self._total_agent_steps = total_agent_steps
         self._member_index = member_index
         self.optimizer = optimizers.make(config, agent.trainable_variables)
-        self._non_finite_in_a_row = 0
         self._strategy = strategy
+        self._with_priorities = with_priorities
+        self._metric_means = metric_means.MetricMeans()
+        self._staged = staged_batches.StagedBatches() if stages_batches else None
+        # In no `tf.Module`, so that no checkpoint contains it.
+        skipped_in_a_row = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self._skipped_in_a_row = lambda: skipped_in_a_row
+        self._read_skipped = array_function.ArrayFunction(lambda: tf.identity(skipped_in_a_row))
+        self._updates_until_check = config.non_finite_limit
         if strategy:
-            update = strategies.replicated(strategy, self._update, jit=jit)
-            self._compiled_update = array_function.ArrayFunction(update)
             self._vote = strategies.vote(strategy)
+            self._compiled = strategies.replicated(strategy, self._update, jit=jit)
         else:
-            self._compiled_update = array_function.ArrayFunction(self._update, jit_compile=jit)
+            self._compiled = tf.function(self._update, jit_compile=jit, autograph=False)
+        self._update_and_measure = array_function.ArrayFunction(self._trace)
 
-    def update(self, batch: stored_unroll.Batch) -> tuple[dict[str, float], np.ndarray]:
-        """Runs one update, increments the counters and returns metrics and priorities [B].
+    def update(self, batch: stored_unroll.Batch) -> Update:
+        """Runs one update and increments the counters.
 
         The NumPy batch [B, ...] has the same shapes and dtypes in all calls. Each of several
-        learners calls this method with its share of the joint batch, blocks until all have called
-        it, and gets the metrics of the joint batch.
+        learners calls this method with its share of the joint batch and blocks until all have
+        called it. `new_steps` are those of the joint batch.
 
         Raises:
           NonFiniteLossError: After `non_finite_limit` skipped updates in a row.
           LearnersLostError: If another learner has ended.
         """
         with strategies.convert_errors(self._strategy):
-            values, priorities = self._compiled_update(batch)
-        metrics = {name: float(value) for name, value in values.items()}
-        is_finite = bool(metrics.pop("finite"))
-        self._non_finite_in_a_row = 0 if is_finite else self._non_finite_in_a_row + 1
-        if self._non_finite_in_a_row >= self._config.non_finite_limit:
+            if self._staged:
+                self._staged.prepare(batch)
+            results = self._update_and_measure(*(() if self._staged else (batch,)))
+            self._check_skipped(batch)
+        new_steps = results.get("new_steps", batch.new_steps)
+        return Update(int(new_steps), results.get("priorities"))
+
+    def stage(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
+        """Starts to copy a batch to an accelerator, before its `update`; returns the batch.
+
+        Batches must be updated from in the order of their calls. Any one thread may call this
+        method while another thread calls `update`.
+        """
+        if self._staged:
+            self._staged.add(batch)
+        return batch
+
+    def discard_staged(self) -> None:
+        """Frees the batches that were staged and not used."""
+        if self._staged:
+            self._staged.clear()
+
+    def metrics(self) -> dict[str, float]:
+        """Returns the means of metrics over the updates since the last call; {} without any."""
+        return self._metric_means.read()
+
+    def _check_skipped(self, batch: stored_unroll.Batch) -> None:
+        """Raises NonFiniteLossError if too many updates in a row were skipped.
+
+        Reads their number only when it can have reached the limit.
+        """
+        self._updates_until_check -= 1
+        if self._updates_until_check:
+            return
+        skipped = int(self._read_skipped())
+        self._updates_until_check = self._config.non_finite_limit - skipped
+        if self._updates_until_check <= 0:
             env_output = batch.unrolls.env_output
             raise NonFiniteLossError(
-                f"Skipped {self._non_finite_in_a_row} successive updates, because their loss or "
+                f"Skipped {skipped} successive updates, because their loss or "
                 "gradient was not finite. The max absolute value in the last batch is "
                 f"{_largest(env_output.reward):g} for rewards and "
                 f"{_largest(env_output.observation):g} for observations. Start a new --workdir "
@@ -96,7 +152,6 @@ class Learner(tf.Module):
                 "--config.learner.gradient_clip=40, --config.learner.compute_dtype=float32, a "
                 "lower --config.learner.learning_rate."
             )
-        return metrics, priorities
 
     def all_agree(self, agrees: bool) -> bool:
         """Returns whether the argument is True in all learners; blocks until all call it.
@@ -147,6 +202,16 @@ class Learner(tf.Module):
         for name, value in values.items():
             variables[name].assign(value)
 
+    def _trace(self, *batch: stored_unroll.Batch) -> dict[str, tf.Tensor]:
+        """Runs the compiled update and returns what `update` needs from the device."""
+        metrics, priorities = self._compiled(self._staged.take() if self._staged else batch[0])
+        self._metric_means.add(metrics)
+        results = {"priorities": priorities} if self._with_priorities else {}
+        # One process knows the new steps of the joint batch: they are those of its own.
+        if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            results["new_steps"] = metrics[_NEW_STEPS]
+        return results
+
     def _update(self, batch: stored_unroll.Batch) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         unroll = stored_unroll.unpack(batch, self._member_index)
         self.agent.update_normalisers(unroll.env_output)
@@ -165,12 +230,14 @@ class Learner(tf.Module):
         self.counters.learner_updates.assign_add(1)
         new_steps = joint_batch.all_reduce_sum(batch.new_steps)
         self.counters.agent_steps.assign_add(new_steps)
-        self.counters.non_finite_updates.assign_add(tf.cast(~finite, tf.int64))
+        skipped = tf.cast(~finite, tf.int64)
+        self.counters.non_finite_updates.assign_add(skipped)
+        in_a_row = self._skipped_in_a_row()
+        in_a_row.assign(skipped * (in_a_row + 1))
         update_metrics = {
             "learner/gradient_norm": norm,
             "learner/learning_rate": learning_rate,
-            NEW_STEPS: new_steps,
-            "finite": finite,
+            _NEW_STEPS: new_steps,
         }
         return joint_batch.metric_values(metrics) | update_metrics, output.priorities
 
@@ -190,44 +257,3 @@ def _largest(arrays: Any) -> float:
     """Returns the max absolute value of all float arrays in a nest; 0 without float arrays."""
     floats = [leaf for leaf in tf.nest.flatten(arrays) if np.issubdtype(leaf.dtype, np.floating)]
     return max((float(np.abs(leaf).max()) for leaf in floats), default=0.0)
-
-
-def experience_age(
-    batch: stored_unroll.Batch, learner_updates: int, member_index: int
-) -> dict[str, float]:
-    """Returns the mean policy lag of online entries and the mean age of replayed entries.
-
-    Both count the updates between the weights that acted and the current ones. Entries of other
-    members and padding have no age. A metric without any age is left out.
-    """
-    unrolls = batch.unrolls
-    has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)
-    ages = learner_updates - unrolls.learner_update
-    parts = {
-        "replay/policy_lag_updates": ages[has_age & batch.is_online],
-        "replay/age_updates": ages[has_age & ~batch.is_online],
-    }
-    return {name: float(ages.mean()) for name, ages in parts.items() if ages.size}
-
-
-def follow(
-    config: run_config.RunConfig,
-    follower: Learner,
-    replay: client.ReplayClient,
-    batches: batch_sources.BatchSource,
-    should_stop: Callable[[], bool],
-) -> bool:
-    """Joins the chief's updates until a learner has to stop; returns whether the budget is spent.
-
-    The follower gets its share of each batch. For the errors see `Learner.update`.
-    """
-    agent_steps = int(follower.counters.agent_steps.numpy())
-    while agent_steps < config.total_agent_steps:
-        batch = batches.get(should_stop)
-        if not follower.all_agree(batch is not None):
-            return False
-        metrics, priorities = follower.update(batch)
-        agent_steps += int(metrics[NEW_STEPS])
-        if config.replay.uses_priorities:
-            replay.update_priorities(batch, priorities)
-    return True

@@ -138,7 +138,7 @@ class Training:
 
     @property
     def env_frames(self) -> int:
-        """Env frames so far: counted agent steps (see `learner.NEW_STEPS`) times action repeat."""
+        """Env frames so far: counted agent steps (see `learner.Update`) times action repeat."""
         return self._agent_steps * self._config.environment.action_repeat
 
     @property
@@ -214,6 +214,7 @@ class Training:
         finally:
             actors.stop()
             batches.close()
+            self._learner.discard_staged()
             self._count_unreported_steps(batches)
             try:
                 checkpoint = saver_.save_all()
@@ -383,8 +384,10 @@ class Training:
                 break
             stalls.reset()
             values, seconds = self._update(batch, replay)
+            if self._callbacks.observe_updates:
+                values |= self._learner.metrics()
+                self._callbacks.call("on_update", values)
             reporter.add_update(values, seconds)
-            self._callbacks.call("on_update", values)
             if row := reporter.report(self.env_frames, replay.fill_level, metrics):
                 self._callbacks.call("on_metrics", row)
             if self._membership and self._membership.apply_decisions(
@@ -401,13 +404,13 @@ class Training:
     def _update(
         self, batch: stored_unroll.Batch, replay: client.ReplayClient
     ) -> tuple[dict[str, float], float]:
-        """Runs an update; returns its metrics and its duration in seconds."""
+        """Runs an update; returns the age of its experience and its duration in seconds."""
         start = time.monotonic()
-        values, priorities = self._learner.update(batch)
+        new_steps, priorities = self._learner.update(batch)
         self._learner_updates += 1
-        self._agent_steps += int(values[learner.NEW_STEPS])
-        values |= learner.experience_age(batch, self._learner_updates, self._member_index)
-        if self._config.replay.uses_priorities:
+        self._agent_steps += new_steps
+        values = stored_unroll.experience_age(batch, self._learner_updates, self._member_index)
+        if priorities is not None:
             replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start
         self.learner_seconds += seconds
@@ -416,9 +419,9 @@ class Training:
     def _metrics(
         self, actors: acting.Acting, batches: batch_sources.BatchSource
     ) -> dict[str, float]:
-        """Returns the metrics of actors and replay, lost unrolls and skipped updates."""
+        """Returns the metrics of updates, actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())
-        values = actors.metrics() | actors.learner_client.metrics()
+        values = self._learner.metrics() | actors.metrics() | actors.learner_client.metrics()
         # Unrolls are numbered, and those whose numbers are missing count as lost. Each of several
         # learners receives only some unrolls: missing numbers mean nothing.
         lost_and_duplicated = batches.metrics() if self._config.cluster.learners == 1 else {}

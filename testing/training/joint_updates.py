@@ -162,13 +162,15 @@ def learn(
 ) -> dict[str, Any]:
     """Takes `UPDATES` updates; returns metrics, priorities, variables and differing copies."""
     made = make(case, strategy)
-    updates = []
+    updates, metrics = [], []
     for number in range(UPDATES):
         whole = batch(case, made, number)
         updates.append(made.update(part(whole, index, processes) if processes > 1 else whole))
+        assert updates[-1].new_steps == NEW_STEPS, updates[-1]
+        metrics.append(made.metrics())
     return {
-        "metrics": [metrics for metrics, _ in updates],
-        "priorities": np.array([priorities for _, priorities in updates]),
+        "metrics": metrics,
+        "priorities": np.array([update.priorities for update in updates]),
         "variables": arrays(made),
         "copies_differ": differing_copies(made),
     }

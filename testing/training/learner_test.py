@@ -3,12 +3,14 @@
 import dataclasses
 import pathlib
 import tempfile
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
+from laser_tf.host import hardware
 from laser_tf.replay import stored_unroll
 from laser_tf.sweeps import sweep_client
 from laser_tf.training import assembly, learner, learner_checkpoints, learner_config, run_config
@@ -49,9 +51,10 @@ def _weights(made: learner.Learner) -> list[np.ndarray]:
 
 def _update(made: learner.Learner, unrolls: stored_unroll.StoredUnroll, steps: int) -> dict:
     is_online = np.array([True, False, False, False])
-    metrics, priorities = made.update(stored_unroll.unweighted(unrolls, is_online, steps))
-    assert priorities.shape == (4,), priorities
-    return metrics
+    new_steps, priorities = made.update(stored_unroll.unweighted(unrolls, is_online, steps))
+    assert new_steps == steps, new_steps
+    assert priorities is None or priorities.shape == (4,), priorities
+    return made.metrics()
 
 
 class LearnerTest(parameterized.TestCase):
@@ -274,34 +277,40 @@ class ConfigTest(parameterized.TestCase):
             dataclasses.replace(learner_config.LearnerConfig(), **{name: value})
 
 
-class ExperienceAgeTest(absltest.TestCase):
-    def _batch(self, *entries: tuple[int, int, bool, bool]) -> stored_unroll.Batch:
-        """Entries of (member, learner_update, is_online, is_blank)."""
-        members, updates, online, blank = map(np.array, zip(*entries, strict=True))
-        spec = fakes.image_spec((2, 2, 1), 3)
-        signature = fakes.signature(spec, (), unroll_length=4, frame_stack=2)
-        one = stored_unroll.blank(signature)
-        unrolls = tf.nest.map_structure(lambda array: np.stack([array] * len(entries)), one)
-        unrolls.env_output.is_first[~blank, 1:] = False  # an episode's start at most
-        unrolls = unrolls._replace(member=members, learner_update=updates)
-        return stored_unroll.unweighted(unrolls, online)
+class StagingTest(parameterized.TestCase):
+    def test_updates_from_staged_batches_are_those_without_staging(self):
+        results = []
+        for kind in (None, "GPU"):
+            with mock.patch.object(hardware, "accelerator", return_value=kind):
+                made, unrolls = _learner()
+            is_online = np.array([True, False, False, False])
+            batches = [
+                stored_unroll.unweighted(
+                    _replace_env(unrolls, reward=unrolls.env_output.reward * number), is_online, 1
+                )
+                for number in range(4)
+            ]
+            for batch in batches[:3]:
+                self.assertIs(made.stage(batch), batch)
+            losses = []
+            for batch in batches:  # The last one is copied by its update.
+                made.update(batch)
+                losses.append(made.metrics()["loss/total"])
+            results.append((losses, _weights(made)))
+        self.assertLen(set(results[0][0]), 4)
+        self.assertEqual(results[0][0], results[1][0])
+        for plain, staged in zip(results[0][1], results[1][1], strict=True):
+            np.testing.assert_array_equal(plain, staged)
 
-    def test_online_and_replayed_entries_have_separate_ages(self):
-        batch = self._batch((1, 99, True, False), (1, 60, False, False), (1, 70, False, False))
-        self.assertEqual(
-            learner.experience_age(batch, 100, member_index=1),
-            {"replay/policy_lag_updates": 1.0, "replay/age_updates": 35.0},
-        )
-
-    def test_entries_of_other_members_have_no_age(self):
-        batch = self._batch(
-            (1, 90, False, False), (0, 5_000, False, False), (2, 1, False, False),
-            (1, 0, False, True), (0, 0, False, True),
-        )  # fmt: skip
-        self.assertEqual(
-            learner.experience_age(batch, 100, member_index=1), {"replay/age_updates": 10.0}
-        )
-        self.assertEqual(learner.experience_age(batch, 100, member_index=3), {})
+    def test_discarded_batches_are_not_used(self):
+        with mock.patch.object(hardware, "accelerator", return_value="GPU"):
+            made, unrolls = _learner()
+        is_online = np.array([True, False, False, False])
+        old, new = (stored_unroll.unweighted(unrolls, is_online, steps) for steps in (10, 20))
+        made.stage(old)
+        made.discard_staged()
+        made.update(new)
+        self.assertEqual(made.counters.agent_steps, 20)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,8 @@ class LearnerContext(NamedTuple):
     agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
+    # Starts to copy a batch to the learner's device; returns the batch.
+    stage: "Callable[[stored_unroll.Batch], stored_unroll.Batch]" = lambda batch: batch
     turn_taking: "turn_taking.TurnTaking | None" = None  # with the actor, in a serial run
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "batch_sources.ServerIterator":
