@@ -78,12 +78,9 @@ def _write_hlo(config: run_config.RunConfig, path: pathlib.Path) -> dict[str, ob
         raise command_line.UsageError(
             f"--hlo must be a new file in an existing directory, got {path}. Use another name."
         )
-    # After the checks, because TensorFlow takes seconds to load.
-    from laser_tf.host import hardware
-    from launch import benchmark_hlo
+    from launch import benchmark_hlo  # After the checks, because TensorFlow takes seconds to load.
 
-    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    return {"compute_dtype": dtype} | benchmark_hlo.write(config, dtype, path)
+    return benchmark_hlo.write(config, path)
 
 
 def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, object]:

@@ -10,6 +10,7 @@ from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.compiler.xla.service import hlo_pb2
 
 from laser_tf.environments import factory
+from laser_tf.host import hardware
 from laser_tf.replay import stored_unroll
 from laser_tf.training import assembly, run_config
 from laser_tf.workdir import atomic
@@ -37,13 +38,14 @@ class Cost(NamedTuple):
     bytes_moved: int
 
 
-def write(config: run_config.RunConfig, dtype: str, path: pathlib.Path) -> dict[str, int]:
+def write(config: run_config.RunConfig, path: pathlib.Path) -> dict[str, object]:
     """Writes the optimised program of an update, as text, and returns its measures.
 
     The learner is one device with the whole batch. XLA optimises for the device of this process,
     usually a CPU. The measures are those of the program before optimisation, which depends on the
     configuration and the compute dtype alone.
     """
+    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     spec = factory.environment_spec(config.environment)
     learner = assembly.build_learner(config, spec, dtype, jit=True)
     signature = assembly.unroll_signature(config, spec, learner.agent)
@@ -51,6 +53,7 @@ def write(config: run_config.RunConfig, dtype: str, path: pathlib.Path) -> dict[
     atomic.write(path, learner.program(batch, stage="optimized_hlo"))
     cost = measure(learner.program(batch, stage="hlo_serialized"))
     return {
+        "compute_dtype": dtype,
         "flops_per_update": cost.flops,
         "bytes_moved_per_update": cost.bytes_moved,
         "bytes_of_a_batch": sum(leaf.nbytes for leaf in tf.nest.flatten(batch)),
