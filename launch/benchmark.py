@@ -74,9 +74,14 @@ def main() -> None:
 
 
 def _write_hlo(config: run_config.RunConfig, path: pathlib.Path) -> dict[str, object]:
-    if path.exists() or not path.parent.is_dir():
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+        reason = "the file exists" if path.exists() else ""
+    except OSError as error:
+        reason = error.strerror
+    if reason:
         raise command_line.UsageError(
-            f"--hlo must be a new file in an existing directory, got {path}. Use another name."
+            f"--hlo must be a new file that can be written, got {path}: {reason}. Use another path."
         )
     from launch import benchmark_hlo  # After the checks, because TensorFlow takes seconds to load.
 
