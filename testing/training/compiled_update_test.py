@@ -79,8 +79,8 @@ class CompiledUpdateTest(parameterized.TestCase):
     def test_one_program_agrees_in_both_dtypes_for(self, name):
         self._check(name)
 
-    @pytest.mark.long
     @parameterized.parameters("impala", "r2d2", "reactor")
+    @pytest.mark.long
     def test_one_program_agrees_in_both_dtypes_also_for(self, name):
         self._check(name)
 
