@@ -5,8 +5,10 @@ import json
 import tensorflow as tf
 from absl.testing import absltest
 
+from laser_tf.environments import factory
+from laser_tf.training import assembly
 from launch import benchmark_hlo
-from testing import commands
+from testing import commands, fakes
 
 
 def _measure(function, *shapes, dtype=tf.float32):
@@ -62,6 +64,19 @@ class MeasureTest(absltest.TestCase):
 
         cost = _measure(gradient, [2, 4], [4, 4])
         self.assertEqual(cost.flops, 3 * steps * 2 * (2 * 4 * 4))
+
+
+class BatchTest(absltest.TestCase):
+    def test_sequences_are_joined_and_have_the_states_of_their_parts(self):
+        config = fakes.r2d2_catch_config()  # burn-in 5, length 10, parts of 5
+        spec = factory.environment_spec(config.environment)
+        agent = assembly.build_agent(config, spec, "float32", seed=1)
+        signature = assembly.unroll_signature(config, spec, agent)
+        batch = benchmark_hlo._blank_batch(config.replay, signature)
+        size = config.replay.batch_size
+        self.assertEqual(batch.unrolls.env_output.reward.shape, (size, 15 + 1))
+        self.assertEqual(batch.stored_states[0].shape[:2], (size, 3 + 1))
+        self.assertFalse(batch.is_online.any())
 
 
 class CommandTest(commands.CommandTest):
