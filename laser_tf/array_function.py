@@ -33,6 +33,19 @@ class ArrayFunction:
         results, self._results = self._results, None
         return results
 
+    def program(self, *arguments: Any, stage: str) -> Any:
+        """Returns the XLA program for such arguments; the constructor got `jit_compile`.
+
+        Args:
+          *arguments: Nests of arrays, as for a call. The function is compiled, not executed.
+          stage: Stage of the compilation, see `experimental_get_compiler_ir` of TensorFlow.
+
+        Returns:
+          The text, or the bytes if `stage` ends in "serialized".
+        """
+        tensors = tf.nest.map_structure(tf.constant, arguments)
+        return self._function.experimental_get_compiler_ir(*tensors)(stage=stage)
+
     def _run(self) -> None:
         context.context().call_function(self._concrete.name, self._concrete.captured_inputs, 0)
 

@@ -2,6 +2,7 @@
 
 python -m launch.benchmark
 python -m launch.benchmark --config=configs/laser.py:atari --seconds=60
+python -m launch.benchmark --config=configs/laser.py:atari_paper --hlo=update.hlo
 """
 
 from laser_tf.host import interruption, private_network
@@ -24,6 +25,9 @@ from launch import command_line
 _CONFIG = command_line.define_config("configs/impala.py:atari")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
 _PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
+_HLO = flags.DEFINE_string(
+    "hlo", "", "new file; write the learner's update as an XLA program, and measure nothing else"
+)
 
 _MAX_SECONDS = 86_400.0  # a day
 
@@ -36,6 +40,9 @@ def main() -> None:
                 f"--{flag.name} must be above 0 and at most {_MAX_SECONDS:g}, got {flag.value}."
             )
     config = run_config.parse(_CONFIG.values())
+    if _HLO.value:
+        print(json.dumps(_write_hlo(config, pathlib.Path(_HLO.value)), indent=2))
+        return
     if config.replay.uses_sequences and not config.replay.replay_table:
         raise command_line.UsageError(
             f"replay.scheme must store replay in Reverb, got {config.replay.scheme!r}. The parts "
@@ -64,6 +71,21 @@ def main() -> None:
         "replayed_entries": config.replay.replayed_entries,
     }
     print(json.dumps(setting | _measure(config, dtype, jit), indent=2))
+
+
+def _write_hlo(config: run_config.RunConfig, path: pathlib.Path) -> dict[str, object]:
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+        reason = "the file exists" if path.exists() else ""
+    except OSError as error:
+        reason = error.strerror
+    if reason:
+        raise command_line.UsageError(
+            f"--hlo must be a new file that can be written, got {path}: {reason}. Use another path."
+        )
+    from launch import benchmark_hlo  # After the checks, because TensorFlow takes seconds to load.
+
+    return benchmark_hlo.write(config, path)
 
 
 def _measure(config: run_config.RunConfig, dtype: str, jit: bool) -> dict[str, object]:

@@ -153,6 +153,13 @@ class Learner(tf.Module):
                 "lower --config.learner.learning_rate."
             )
 
+    def program(self, batch: stored_unroll.Batch, *, stage: str) -> Any:
+        """Returns the XLA program of an update of a learner with `jit`.
+
+        See `ArrayFunction.program`.
+        """
+        return self._compiled_update.program(batch, stage=stage)
+
     def all_agree(self, agrees: bool) -> bool:
         """Returns whether the argument is True in all learners; blocks until all call it.
 

@@ -81,18 +81,24 @@ CASES = {
 }
 
 
-def make(case: Case, strategy: tf.distribute.Strategy | None) -> learner.Learner:
+def make(
+    case: Case,
+    strategy: tf.distribute.Strategy | None = None,
+    *,
+    dtype: str = "float32",
+    jit: bool = False,
+) -> learner.Learner:
     """Returns a learner with the same initial weights in every process."""
     tf.keras.utils.set_random_seed(1)
     kind = case.agent["name"]
-    context = base.AgentContext(SPEC, burn_in=BURN_IN if kind == "r2d2" else 0)
+    context = base.AgentContext(SPEC, dtype=dtype, burn_in=BURN_IN if kind == "r2d2" else 0)
     settings = {"learning_rate": 1e-2} | case.learner
     with strategies.variables(strategy):
         return learner.Learner(
             registry.make(registry.config_class(kind)(**case.agent), context),
             learner_config.LearnerConfig(**settings),
             total_agent_steps=10 * NEW_STEPS * UPDATES,
-            jit=False,
+            jit=jit,
             strategy=strategy,
         )
 
