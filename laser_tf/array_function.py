@@ -17,8 +17,8 @@ class ArrayFunction:
     There is one graph, because looking it up took a third of the time of a small network.
     """
 
-    def __init__(self, function: Callable[..., Any], *, jit_compile: bool = False):
-        self._function = tf.function(function, jit_compile=jit_compile, autograph=False)
+    def __init__(self, function: Callable[..., Any]):
+        self._function = function
         self._call = tf.function(self._trace, autograph=False)
         self._concrete: Any = None  # the graph, once it is traced
         self._arguments: tuple[Any, ...] = ()
@@ -32,19 +32,6 @@ class ArrayFunction:
         self._run()
         results, self._results = self._results, None
         return results
-
-    def program(self, *arguments: Any, stage: str) -> Any:
-        """Returns the XLA program for such arguments; the constructor got `jit_compile`.
-
-        Args:
-          *arguments: Nests of arrays, as for a call. The function is compiled, not executed.
-          stage: Stage of the compilation, see `experimental_get_compiler_ir` of TensorFlow.
-
-        Returns:
-          The text, or the bytes if `stage` ends in "serialized".
-        """
-        tensors = tf.nest.map_structure(tf.constant, arguments)
-        return self._function.experimental_get_compiler_ir(*tensors)(stage=stage)
 
     def _run(self) -> None:
         context.context().call_function(self._concrete.name, self._concrete.captured_inputs, 0)

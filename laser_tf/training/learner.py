@@ -86,6 +86,7 @@ class Learner(tf.Module):
         self._skipped_in_a_row = lambda: skipped_in_a_row
         self._read_skipped = array_function.ArrayFunction(lambda: tf.identity(skipped_in_a_row))
         self._updates_until_check = config.non_finite_limit
+        self._compiled: Any  # a function of a batch of tensors
         if strategy:
             self._vote = strategies.vote(strategy)
             self._compiled = strategies.replicated(strategy, self._update, jit=jit)
@@ -154,11 +155,13 @@ class Learner(tf.Module):
             )
 
     def program(self, batch: stored_unroll.Batch, *, stage: str) -> Any:
-        """Returns the XLA program of an update of a learner with `jit`.
+        """Returns the XLA program of an update, of a learner with `jit` and one replica.
 
-        See `ArrayFunction.program`.
+        The batch of arrays is not used for an update. For `stage` see TensorFlow's
+        `experimental_get_compiler_ir`: the program is text, or bytes if it ends in "serialized".
         """
-        return self._compiled_update.program(batch, stage=stage)
+        tensors = tf.nest.map_structure(tf.constant, batch)
+        return self._compiled.experimental_get_compiler_ir(tensors)(stage=stage)
 
     def all_agree(self, agrees: bool) -> bool:
         """Returns whether the argument is True in all learners; blocks until all call it.
