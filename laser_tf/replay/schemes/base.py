@@ -83,6 +83,7 @@ class ReplayScheme(abc.ABC):
     divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
+    replay_ratio = 0.0  # mean number of replayed batches per online batch
     capacity = 0  # agent steps in a full replay
     warm_up = 0  # agent steps in replay before the first update
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
