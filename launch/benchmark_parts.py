@@ -144,7 +144,6 @@ class Parts:
 
     def _learning(self) -> tuple[dict[str, cost_model.Part], cost_model.Call]:
         replay, tables, learner = self._config.replay, self._tables, self._learner
-        steps_per_update = replay.steps_per_update / (1 + replay.replay_ratio)
         batches = iter(dataset.replayed_batches(self._server.address, tables))
         next_batch = array_function.ArrayFunction(batches.get_next)
         sampling = self._time(next_batch)
@@ -160,7 +159,9 @@ class Parts:
         larger = self._make_learner()  # A learner has one graph, for one size of batch.
         large_batch = _repeated(batch._replace(new_steps=()))._replace(new_steps=batch.new_steps)
         large = self._time(lambda: larger.update(large_batch), self._seconds / 2)
-        parts = {name: cost_model.Part(t, steps_per_update) for name, t in timings.items()}
+        parts = {
+            name: cost_model.Part(t, replay.mean_steps_per_update) for name, t in timings.items()
+        }
         entry = "sequence" if replay.uses_sequences else "unroll"
         sizes = (replay.batch_size, _GROWTH * replay.batch_size)
         return parts, cost_model.Call(entry, sizes, (update, large))

@@ -138,6 +138,11 @@ class ReplayScheme(abc.ABC):
         return self.online_entries * self.unroll_length
 
     @property
+    def mean_steps_per_update(self) -> float:
+        """Mean number of new agent steps per update; online and replayed batches are updates."""
+        return self.steps_per_update / (1 + self.replay_ratio)
+
+    @property
     def uses_priorities(self) -> bool:
         """True if replay needs the priorities that the agent's loss returns."""
         return self.priority_exponent > 0
