@@ -1,12 +1,14 @@
 """The cost model of launch.benchmark: costs per agent step, bound and fixed costs of calls."""
 
+import re
+
 from absl.testing import absltest
 
 from launch import cost_model
 
 
 def _model():
-    # One core; an update of 8 unrolls, 2 of them new, of 20 steps.
+    # Two cores; an update of 8 unrolls, 2 of them new, of 20 steps.
     parts = {
         "environment": cost_model.Part(cost_model.Timing(0.004, 0.008), 16),
         "update": cost_model.Part(cost_model.Timing(0.02, 0.02), 2 * 20),
@@ -15,7 +17,7 @@ def _model():
     timings = cost_model.Timing(0.020, 0.020), cost_model.Timing(0.068, 0.044)
     calls = {"update": cost_model.Call("unroll", (8, 32), timings)}
     run = cost_model.EndToEnd(10.0, 7.5, 5_000, 125, 5.0)
-    return cost_model.CostModel("laser:x", 1, parts, calls, run)
+    return cost_model.CostModel("laser:x", 2, parts, calls, run)
 
 
 class CostModelTest(absltest.TestCase):
@@ -28,8 +30,8 @@ class CostModelTest(absltest.TestCase):
 
     def test_bound_is_that_of_all_cores_and_parts(self):
         model = _model()
-        self.assertAlmostEqual(model.bound, 1_000)
-        self.assertAlmostEqual(model.share_of_bound, 0.5)
+        self.assertAlmostEqual(model.bound, 2_000)
+        self.assertAlmostEqual(model.share_of_bound, 0.25)
 
     def test_two_sizes_give_fixed_cost_and_cost_per_entry(self):
         call = _model().calls["update"]
@@ -42,9 +44,16 @@ class CostModelTest(absltest.TestCase):
     def test_rows_fit_the_columns(self):
         rows = {row["part"]: tuple(row.values()) for row in _model().rows()}
         self.assertEqual(tuple(_model().rows()[0]), cost_model.COLUMNS)
-        self.assertEqual(rows["update"], ("laser:x", "update", 2_000, 500, 4, 2, 1))
-        self.assertEqual(rows["bound"], ("laser:x", "bound", 1_000, 1_000, None, None, 1))
+        self.assertEqual(rows["update"], ("laser:x", "update", 2_000, 500, 4, 2, 2))
+        self.assertEqual(rows["bound"], ("laser:x", "bound", 2_000, 1_000, None, None, 2))
         self.assertEqual(rows["end to end"][2:4], (500, 1_500))
+
+    def test_tables_have_a_line_for_each_part_and_call(self):
+        cells = [re.split(r"  +", line) for line in _model().table().splitlines()]
+        self.assertIn(["environment", "4,000", "500.0", "33%"], cells)
+        self.assertIn(["bound", "2,000", "1,000.0", "67%"], cells)
+        self.assertIn(["update", "32 unrolls", "68.00", "44.00"], cells)
+        self.assertIn(["update", "n unrolls", "4.00 + 2.000 n", "12.00 + 1.000 n"], cells)
 
 
 if __name__ == "__main__":
