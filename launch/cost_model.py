@@ -14,8 +14,10 @@ COLUMNS = (
     "part",
     "agent_steps_per_second",
     "processor_us_per_agent_step",
-    "fixed_ms_per_call",
-    "ms_per_entry",
+    "fixed_wall_ms_per_call",
+    "wall_ms_per_entry",
+    "fixed_processor_ms_per_call",
+    "processor_ms_per_entry",
     "cores",
 )
 
@@ -131,7 +133,8 @@ class CostModel:
         """Returns the rows of a CSV file, with the `COLUMNS`."""
         rows = []
         for name, paces in self._paces().items():
-            costs = self.calls[name].costs("wall") if name in self.calls else (None, None)
+            call = self.calls.get(name)
+            costs = call.costs("wall") + call.costs("processor") if call else (None,) * 4
             numbers = (*paces, *costs)
             values = (self.configuration, name, *map(_rounded, numbers), self.cores)
             rows.append(dict(zip(COLUMNS, values, strict=True)))

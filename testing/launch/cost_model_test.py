@@ -44,8 +44,8 @@ class CostModelTest(absltest.TestCase):
     def test_rows_fit_the_columns(self):
         rows = {row["part"]: tuple(row.values()) for row in _model().rows()}
         self.assertEqual(tuple(_model().rows()[0]), cost_model.COLUMNS)
-        self.assertEqual(rows["update"], ("laser:x", "update", 2_000, 500, 4, 2, 2))
-        self.assertEqual(rows["bound"], ("laser:x", "bound", 2_000, 1_000, None, None, 2))
+        self.assertEqual(rows["update"], ("laser:x", "update", 2_000, 500, 4, 2, 12, 1, 2))
+        self.assertEqual(rows["bound"], ("laser:x", "bound", 2_000, 1_000, *[None] * 4, 2))
         self.assertEqual(rows["end to end"][2:4], (500, 1_500))
 
     def test_tables_have_a_line_for_each_part_and_call(self):
