@@ -100,19 +100,17 @@ class Parts:
         def step() -> None:
             environment.step(environment.random_actions(generator))
 
-        inference = self._time(lambda: policy(env_output))
         # Only its specs are used.
         many = multi_task.MultiTask(environment.tasks[:1] * _GROWTH, [environment] * _GROWTH)
         larger = actor.ActingPolicy(agent, many, self._config.replay.frame_stack)
         outputs = _repeated(env_output)
-        large = self._time(lambda: larger(outputs), self._seconds / 2)
+        timings = self._alternate(lambda: policy(env_output), lambda: larger(outputs))
         parts = {
             "environment": cost_model.Part(self._time(step), num_envs),
-            "inference": cost_model.Part(inference, num_envs),
+            "inference": cost_model.Part(self._time(lambda: policy(env_output)), num_envs),
             "writing": cost_model.Part(self._time(write), written_steps),
         }
-        sizes = (num_envs, many.num_envs)
-        return parts, cost_model.Call("environment", sizes, (inference, large))
+        return parts, cost_model.Call("environment", (num_envs, many.num_envs), timings)
 
     def _writing(self, policy: actor.ActingPolicy) -> tuple[Callable[[], None], int]:
         """Returns a function that writes an entry of each environment, and its agent steps."""
@@ -146,35 +144,48 @@ class Parts:
         replay, tables, learner = self._config.replay, self._tables, self._learner
         batches = iter(dataset.replayed_batches(self._server.address, tables))
         next_batch = array_function.ArrayFunction(batches.get_next)
-        sampling = self._time(next_batch)
+        parts = {"sampling": self._time(next_batch)}
         is_online = np.arange(replay.batch_size) < replay.online_entries
         batch: stored_unroll.Batch = next_batch()._replace(is_online=is_online)
-        update = self._time(lambda: learner.update(batch))
-        timings = {"sampling": sampling, "update": update}
+        parts["update"] = self._time(lambda: learner.update(batch))
         if replay.recomputes_states:
             count = replay.replayed_entries
             unrolls = tf.nest.map_structure(lambda column: column[:count], batch.unrolls)
             next_state = episode_replay.state_recomputation(learner.agent, count)
-            timings["recomputing_states"] = self._time(lambda: next_state(unrolls))
+            parts["recomputing_states"] = self._time(lambda: next_state(unrolls))
         larger = self._make_learner()  # A learner has one graph, for one size of batch.
         large_batch = _repeated(batch._replace(new_steps=()))._replace(new_steps=batch.new_steps)
-        large = self._time(lambda: larger.update(large_batch), self._seconds / 2)
-        parts = {
-            name: cost_model.Part(t, replay.mean_steps_per_update) for name, t in timings.items()
-        }
+        timings = self._alternate(lambda: learner.update(batch), lambda: larger.update(large_batch))
         entry = "sequence" if replay.uses_sequences else "unroll"
-        sizes = (replay.batch_size, _GROWTH * replay.batch_size)
-        return parts, cost_model.Call(entry, sizes, (update, large))
+        call = cost_model.Call(entry, (replay.batch_size, _GROWTH * replay.batch_size), timings)
+        steps = replay.mean_steps_per_update
+        return {name: cost_model.Part(time_, steps) for name, time_ in parts.items()}, call
 
-    def _time(self, call: Callable[[], Any], seconds: float | None = None) -> cost_model.Timing:
+    def _time(self, call: Callable[[], Any]) -> cost_model.Timing:
         """Returns the mean time of a call."""
-        seconds = self._seconds if seconds is None else seconds
-        _call(call, seconds, max_calls=3)  # compilation and caches
+        _call(call, self._seconds, max_calls=3)  # compilation and caches
         wall, processor = time.monotonic(), processor_time.seconds()
-        calls = _call(call, seconds)
+        calls = _call(call, self._seconds)
         return cost_model.Timing(
             (time.monotonic() - wall) / calls, (processor_time.seconds() - processor) / calls
         )
+
+    def _alternate(self, *calls: Callable[[], Any]) -> tuple[cost_model.Timing, cost_model.Timing]:
+        """Returns median times of two calls that take turns, so that both see the same machine."""
+        seconds = self._seconds / 2
+        for call in calls:
+            _call(call, seconds, max_calls=3)
+        times: list[list[tuple[float, float]]] = [[] for _ in calls]
+
+        def take_turns() -> None:
+            for call, record in zip(calls, times, strict=True):
+                wall, processor = time.monotonic(), processor_time.seconds()
+                call()
+                record.append((time.monotonic() - wall, processor_time.seconds() - processor))
+
+        _call(take_turns, seconds)
+        small, large = (cost_model.Timing(*np.median(record, axis=0)) for record in times)
+        return small, large
 
 
 def _call(call: Callable[[], Any], seconds: float, max_calls: float = float("inf")) -> int:
