@@ -15,7 +15,7 @@ class BenchmarkTest(absltest.TestCase):
         folder = self.enter_context(tempfile.TemporaryDirectory())
         output = pathlib.Path(folder, "costs.csv")
         code, printed, errors = commands.run_forked(
-            "benchmark", "--config=configs/laser.py:catch", "--config.agent.core=lstm",
+            "benchmark", "--config=configs/laser.py:catch",
             "--config.replay.scheme=episodes", "--seconds=1", "--part_seconds=0.1", "--json",
             f"--output={output}",
         )  # fmt: skip
@@ -42,7 +42,7 @@ class BenchmarkTest(absltest.TestCase):
         self.assertEqual(len(rows), len(parts) + 2)
         self.assertEqual(
             rows[0]["configuration"],
-            "configs/laser.py:catch agent.core=lstm replay.scheme=episodes",
+            "configs/laser.py:catch replay.scheme=episodes",
         )
 
 
