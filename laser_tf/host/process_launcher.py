@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 
 # Path of the socket of a launcher for this process and the processes that it starts.
@@ -28,6 +29,7 @@ _MAX_FILES = 16
 _NUMBER = struct.Struct("!q")
 _lock = threading.Lock()
 _own_path = ""  # Socket of this process's own launcher.
+_launched: "weakref.WeakSet[LaunchedProcess]" = weakref.WeakSet()  # By this process.
 
 
 def start() -> str:
@@ -106,6 +108,7 @@ class LaunchedProcess:
         if self.pid <= 0:
             self._connection.close()
             raise OSError(-self.pid, f"cannot start a process: {os.strerror(-self.pid)}")
+        _launched.add(self)
 
     def wait(self, seconds: float | None = None) -> int | None:
         """Waits for the end of the process and returns its exit code; None after `seconds`."""
@@ -129,6 +132,11 @@ class LaunchedProcess:
             with contextlib.suppress(OSError):  # The process has ended already.
                 self._connection.shutdown(socket.SHUT_WR)
             self.wait()
+
+
+def launched() -> list[int]:
+    """Returns the ids of the processes that this process has launched and not yet seen end."""
+    return [process.pid for process in list(_launched) if process._exit_code is None]
 
 
 def _serve(connection: socket.socket) -> None:

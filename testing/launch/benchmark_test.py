@@ -1,6 +1,9 @@
-"""launch.benchmark measures every part and prints one object."""
+"""launch.benchmark measures a run and every part, and prints or appends their costs."""
 
+import csv
 import json
+import pathlib
+import tempfile
 
 from absl.testing import absltest
 
@@ -8,19 +11,39 @@ from testing import commands
 
 
 class BenchmarkTest(absltest.TestCase):
-    def test_paces_of_a_run_and_of_its_parts(self):
-        code, output, errors = commands.run_forked(
-            "benchmark", "--config=configs/laser.py:catch", "--seconds=1", "--part_seconds=0.1"
-        )
+    def test_costs_of_a_run_and_of_its_parts(self):
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        output = pathlib.Path(folder, "costs.csv")
+        code, printed, errors = commands.run_forked(
+            "benchmark", "--config=configs/laser.py:catch",
+            "--config.replay.scheme=episodes", "--seconds=1", "--part_seconds=0.1", "--json",
+            f"--output={output}",
+        )  # fmt: skip
         self.assertEqual(code, 0, errors)
-        measured = json.loads(output)
+        measured = json.loads(printed)
+        parts = {
+            "environment", "inference", "writing", "sampling", "update", "recomputing_states",
+        }  # fmt: skip
+        for key in ("agent_steps_per_second_alone", "processor_us_per_agent_step"):
+            self.assertEqual(set(measured[key]), parts)
+            for value in measured[key].values():
+                self.assertGreater(value, 0)
+        run = measured["end_to_end"]
+        # The batch of 16 unrolls of 10 agent steps has 4 new ones.
+        steps, updates = run["agent_steps_per_second"], run["learner_updates_per_second"]
+        self.assertAlmostEqual(steps / updates, 40, delta=0.1)
+        steps = measured["agent_steps_per_second_alone"]["update"]
+        updates = measured["learner_updates_per_second_alone"]
+        self.assertAlmostEqual(steps / updates, 40, delta=0.1)
+        self.assertBetween(run["busy_cores"], 0.01, measured["cores"] + 0.1)
+        self.assertEqual(measured["calls"]["update"]["sizes"], [16, 64])
+        with output.open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), len(parts) + 2)
         self.assertEqual(
-            set(measured["agent_steps_per_second_alone"]),
-            {"environment", "inference", "writing", "sampling", "update"},
+            rows[0]["configuration"],
+            "configs/laser.py:catch replay.scheme=episodes",
         )
-        for pace in measured["agent_steps_per_second_alone"].values():
-            self.assertGreater(pace, 0)
-        self.assertIn("agent_steps_per_second", measured["end_to_end"])
 
 
 if __name__ == "__main__":

@@ -66,6 +66,7 @@ class RejectionTest(commands.CommandTest):
         ("sweep", ["--config.population.copy_margin=-1"], "config.population", "copy_margin"),
         ("benchmark", ["--seconds=nan"], "--seconds", "nan", 86400),
         ("benchmark", ["--config.cluster.actors=2"], "--config.cluster.actors"),
+        ("benchmark", ["--output=/proc/costs.csv"], "--output", "/proc/costs.csv"),
         ("benchmark", ["--config=reactor:minatar"], "replay.scheme", "sequence_store_benchmark"),
         ("check_environment", [], "--task"),
         ("evaluate", ["--workdir=x", "--episodes=0"], "--episodes", 0),

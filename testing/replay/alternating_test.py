@@ -88,6 +88,7 @@ class AlternatingBatchesTest(absltest.TestCase):
         )
         self.assertEqual((CONFIG.online_entries, CONFIG.replayed_entries), (2, 2))
         self.assertEqual(CONFIG.steps_per_update, 2 * T)
+        self.assertAlmostEqual(CONFIG.mean_steps_per_update, 2 * T / 3)
 
     def test_every_unroll_is_online_once(self):
         self._write(*range(40))

@@ -85,6 +85,7 @@ class ReplayScheme(abc.ABC):
     divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
     replay_fraction = 0.0  # of a batch
+    replay_ratio = 0.0  # mean number of replayed batches per online batch
     capacity = 0  # agent steps in a full replay
     warm_up = 0  # agent steps in replay before the first update
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
@@ -137,6 +138,11 @@ class ReplayScheme(abc.ABC):
     def steps_per_update(self) -> int:
         """New agent steps per update; with alternating batches, per online update."""
         return self.online_entries * self.unroll_length
+
+    @property
+    def mean_steps_per_update(self) -> float:
+        """Mean number of new agent steps per update; online and replayed batches are updates."""
+        return self.steps_per_update / (1 + self.replay_ratio)
 
     @property
     def uses_priorities(self) -> bool:
