@@ -71,7 +71,7 @@ class ActorRole(role.Role):
         """Returns metrics for the heartbeat; also sets the other fields of the context for it."""
         actor = self._actor
         self._context.detail = actor.activity
-        self._context.hangs_without_progress = actor.phase == "environment"
+        self._context.must_progress = actor.phase == "environment"
         return {
             "agent_steps": float(actor.agent_steps),
             role.ENV_CALLS: float(actor.env_calls),

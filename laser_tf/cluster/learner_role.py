@@ -128,13 +128,11 @@ def _connect_learners(
         "rendezvous", rank, address, config.cluster.learners, what="the other learners"
     )
     context.detail = "joining the other learners"
-    context.hangs_without_progress = (
-        True  # TensorFlow blocks without limit if another learner has died.
-    )
+    context.must_progress = True  # TensorFlow would wait without limit for a dead learner.
     try:
         return strategies.make(config.learner, addresses, rank)
     finally:
-        context.hangs_without_progress = False
+        context.must_progress = False
 
 
 def _join_updates(

@@ -48,7 +48,8 @@ class ReplayRole(role.Role):
         logging.info("Serving replay on port %d, %.0f%% full", port, 100 * fill)
         context.served_replay_address = f"{ray.util.get_node_ip_address()}:{port}"
         context.status = run_state.Status.RUNNING
-        # Last: the guard may save replay to find its oldest items, and restores the present status.
+        # Once the status is RUNNING: the guard may save replay to list its oldest items, and then
+        # sets the status back to the one that it found.
         self._server.guard_memory()
 
     def run(self) -> bool:

@@ -78,7 +78,7 @@ class RoleContext:
         self.stop_requested = threading.Event()  # Set: save the state and stop.
         self.status = run_state.Status.STARTING
         self.detail = ""  # See `run_state.Heartbeat`.
-        self.hangs_without_progress = False  # See `run_state.Heartbeat`.
+        self.must_progress = False  # See `run_state.Heartbeat`.
         self.served_replay_address: str | None = None  # "host:port", if this role serves replay.
         self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
         # Finished episodes for the next heartbeat.
@@ -118,7 +118,7 @@ class RoleContext:
                 os.getpid(),
                 self.status,
                 self.detail,
-                self.hangs_without_progress,
+                self.must_progress,
                 metrics,
             )
             episodes = [self.episodes.popleft() for _ in range(len(self.episodes))]

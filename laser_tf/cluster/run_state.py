@@ -34,7 +34,7 @@ class Heartbeat(NamedTuple):
     pid: int
     status: Status
     detail: str  # What a waiting or running role does now, in words; may be empty.
-    hangs_without_progress: bool  # True e.g. during an environment's step.
+    must_progress: bool  # Whether no progress for long is a hang, e.g. in an environment's step.
     metrics: Mapping[str, float]  # Name -> value, for TensorBoard and Prometheus.
     age_seconds: float = 0.0
 

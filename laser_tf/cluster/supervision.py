@@ -99,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns what the role does, in words: its status; unless it runs, its detail, if any."""
+        """Returns what the role does, in words: its detail while it is not RUNNING, else its status."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
@@ -182,7 +182,7 @@ class SupervisedRole:
         now = self._clock()
         env_calls = heartbeat.metrics.get(role.ENV_CALLS)  # Only of roles that act.
         progress = heartbeat.pid, heartbeat.status, heartbeat.detail, env_calls
-        if progress != self._last_progress or not heartbeat.hangs_without_progress:
+        if progress != self._last_progress or not heartbeat.must_progress:
             self._last_progress, self._progressed_at = progress, now
         silent_seconds = min(
             heartbeat.age_seconds, now - max(self._started_at, self._listening_since)

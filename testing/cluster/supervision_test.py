@@ -61,7 +61,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         seconds: int,
         status: Status | None = Status.RUNNING,
         *,
-        hangs_without_progress: bool = False,
+        must_progress: bool = False,
         env_calls: float | None = None,
         age: float = 0.1,
         grows: bool = False,
@@ -71,7 +71,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         for second in range(seconds):
             self._now += 1.0
             heartbeat = run_state.Heartbeat(
-                "host", 7, status, "", hangs_without_progress, metrics, age + second * grows
+                "host", 7, status, "", must_progress, metrics, age + second * grows
             )
             supervised.check(heartbeat if status else None)
 
@@ -183,11 +183,9 @@ class SupervisedRoleTest(parameterized.TestCase):
     @parameterized.parameters(0.0, 120.0)
     def test_hanging_environment_step_is_killed(self, max_step_seconds):
         supervised = self._make(max_step_seconds=max_step_seconds)
-        self._pass(
-            supervised, 60 + int(max_step_seconds), hangs_without_progress=True, env_calls=5.0
-        )
+        self._pass(supervised, 60 + int(max_step_seconds), must_progress=True, env_calls=5.0)
         self.assertEqual(self._kills, 0)
-        self._pass(supervised, 3, hangs_without_progress=True, env_calls=5.0)
+        self._pass(supervised, 3, must_progress=True, env_calls=5.0)
         self.assertEqual(self._kills, 1)
 
     @parameterized.parameters((0.0, True), (None, False))
@@ -195,7 +193,7 @@ class SupervisedRoleTest(parameterized.TestCase):
         # A learner that waits for other learners has no steps and restarts without limit.
         supervised = self._make()
         for _ in range(4):
-            self._pass(supervised, 63, hangs_without_progress=True, env_calls=env_calls)
+            self._pass(supervised, 63, must_progress=True, env_calls=env_calls)
             self._end(supervised, _DEAD)
             self._pass(supervised, 3, None)
         self.assertEqual(bool(supervised.final_failure), has_failed)

@@ -14,7 +14,8 @@ from laser_tf.replay.schemes import base, table_replay
 if TYPE_CHECKING:
     from laser_tf.replay import batch_sources, stored_unroll
 
-# Limit of an item of the queue. No actor writes a larger count, which could spend the run's budget.
+# Cap on the new steps of one item of the queue, in unrolls. Actors stay far below it; without the
+# cap, a damaged item could spend the budget of the run.
 _MAX_NEW_UNROLLS = 100
 
 
