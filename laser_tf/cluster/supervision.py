@@ -99,7 +99,7 @@ class SupervisedRole:
         return heartbeat.status
 
     def activity(self, heartbeat: run_state.Heartbeat | None) -> str:
-        """Returns what the role does, in words: its detail while it is not RUNNING, else its status."""
+        """Returns what the role does, in words: its status; before RUNNING rather its detail."""
         status = self.status(heartbeat)
         if heartbeat and status is heartbeat.status and status is not run_state.Status.RUNNING:
             return heartbeat.detail or status.value
