@@ -142,7 +142,7 @@ class Callbacks:
 
     @property
     def observe_updates(self) -> bool:
-        """Whether a callback overrides `on_update`, so that it needs each update's metrics."""
+        """True if a callback overrides `on_update`, so that it needs each update's metrics."""
         methods = (callback.on_update for callback in self._callbacks)
         return any(getattr(m, "__func__", m) is not Callback.on_update for m in methods)
 

@@ -27,7 +27,7 @@ class NonFiniteLossError(errors.UserError):
 
 
 class Update(NamedTuple):
-    """What the host needs to know of an update."""
+    """Result of an update for the host."""
 
     # Agent steps that it adds to the counter: those of its online entries. In schemes without
     # online entries, they are the steps written since the last update.
