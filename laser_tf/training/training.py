@@ -410,6 +410,8 @@ class Training:
         if self._config.replay.uses_priorities:
             replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start
+        if not self.learner_seconds:
+            logging.info("Finished the first update %.1f s after the start", hardware.process_age())
         self.learner_seconds += seconds
         return values, seconds
 
