@@ -8,3 +8,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # As `interruption.before_imports`, but from the moment that `python -m` looks for a command here.
 if sys.argv[:1] == ["-m"]:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from laser_tf.host import quick_import
+
+quick_import.install()

@@ -8,7 +8,6 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import imageio.v2 as imageio
 import numpy as np
 
 from laser_tf import errors
@@ -73,6 +72,8 @@ def write(
     cannot be rendered, and OSError if the video cannot be written; then no file is left. For the
     arguments see `write_medians`.
     """
+    import imageio.v2 as imageio  # Here, so that training starts without it.
+
     images = _same_size(_render(config, seed, episode, actions))
     images = itertools.chain([next(images)], images)  # Fails before a file is created.
     path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Settings that depend on the machine: compute dtype, XLA and the allocator.
+"""Settings that depend on the machine: compute dtype, XLA and the allocator; the process's age.
 
 TensorFlow is imported where it is needed: commands set the allocator before they load it.
 """
@@ -6,6 +6,7 @@ TensorFlow is imported where it is needed: commands set the allocator before the
 import ctypes
 import os
 import pathlib
+import time
 
 # Fast bfloat16 arithmetic: tiles on Intel (AMX), dot products on AMD and Intel (AVX-512).
 _BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
@@ -27,6 +28,12 @@ def keep_freed_memory() -> None:
         return
     for parameter, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER_BYTES)):
         mallopt(parameter, value)
+
+
+def process_age() -> float:
+    """Returns the seconds since this process started."""
+    started = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]  # ticks
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(started) / os.sysconf("SC_CLK_TCK")
 
 
 def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> tuple[str, str]:

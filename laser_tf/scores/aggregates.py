@@ -5,9 +5,12 @@ median or a cap.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:  # Training does not need pandas, which takes a third of a second to load.
+    import pandas as pd
 
 ATARI_BUCKET, DMLAB_BUCKET = 1_000_000, 10_000_000  # env frames; LASER, appendix A.3
 DMLAB_GROUP = 10  # buckets; "further downsampling to 100M env steps", there
@@ -38,7 +41,7 @@ def choose_bucket(suite: str, env_frames: int) -> tuple[int, int]:
     return -(-env_frames // _POINTS), 1
 
 
-def sweep_curves(episodes: pd.DataFrame, bucket: int, group: int = 1) -> pd.DataFrame:
+def sweep_curves(episodes: "pd.DataFrame", bucket: int, group: int = 1) -> "pd.DataFrame":
     """Returns the score of each member of a sweep over env frames (LASER, appendix A.3).
 
     The order is the paper's: means in buckets, medians over tasks, means of groups. An earlier

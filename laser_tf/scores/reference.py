@@ -23,12 +23,14 @@ import functools
 import math
 import pathlib
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import pandas as pd
 
-Score = TypeVar("Score", float, np.ndarray, pd.Series)
+if TYPE_CHECKING:
+    import pandas as pd
+
+Score = TypeVar("Score", float, np.ndarray, "pd.Series")
 
 HUMAN = "human"
 DOPAMINE_AGENTS = ("DQN", "Rainbow", "IQN")
@@ -65,8 +67,10 @@ def dmlab_test_levels() -> dict[str, str]:
 
 
 @functools.cache
-def dopamine_curves() -> pd.DataFrame:
+def dopamine_curves() -> "pd.DataFrame":
     """Returns Dopamine's returns: the columns game, agent, env_frames and value."""
+    import pandas as pd
+
     table = pd.read_csv(_FOLDER / "dopamine_curves.csv")
     curves = table.melt(["game", "agent"], var_name="env_frames")
     return curves.astype({"env_frames": int})

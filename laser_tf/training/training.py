@@ -413,6 +413,8 @@ class Training:
         if priorities is not None:
             replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start
+        if not self.learner_seconds:
+            logging.info("Finished the first update %.1f s after the start", hardware.process_age())
         self.learner_seconds += seconds
         return values, seconds
 
