@@ -224,7 +224,8 @@ class ReplayScheme(abc.ABC):
     def unroll_tables(self, queue: str) -> dict[str, bool]:
         """Returns table -> whether its item holds a full unroll or only its `UnrollHeader`.
 
-        The queue comes last: a full queue blocks the writer before the tables that follow.
+        The writer inserts in this order. The queue comes last, because a full queue would keep the
+        writer from the tables after it.
         """
         return ({self.replay_table: True} if self.replay_table else {}) | {queue: True}
 
