@@ -47,7 +47,8 @@ class ReplayServer:
         """Starts the server.
 
         Args:
-          scheme: Replay scheme. A restored table keeps its size.
+          scheme: Replay scheme. A restored table keeps its size. Without `in_checkpoints`, existing
+            checkpoints are deleted: they would be older than the weights of the next checkpoint.
           signature: Signature of an unroll.
           checkpoint_path: Directory of the newest checkpoint.
           port: Port to listen on; 0 selects a free port.
@@ -80,7 +81,11 @@ class ReplayServer:
         self._checkpointing = threading.Lock()  # Two checkpoints at once would share a directory.
         self._stopped = threading.Event()
         self._guard: threading.Thread | None = None
-        restored = self._checkpoints.restore(self._restore)
+        restored = None
+        if scheme.in_checkpoints:
+            restored = self._checkpoints.restore(self._restore)
+        else:
+            self._checkpoints.delete_all()
         self.is_restored = restored is not None
         self._server = restored or self._serve(self._make_tables())
         self.port = self._server.port
@@ -145,10 +150,12 @@ class ReplayServer:
         }
 
     def checkpoint(self) -> None:
-        """Saves all tables and keeps the previous checkpoint.
+        """Saves all tables, unless the scheme excludes them, and keeps the previous checkpoint.
 
         Raises RuntimeError if that fails. Existing checkpoints are then unchanged.
         """
+        if not self._scheme.in_checkpoints:
+            return
         with self._described_errors(), self._checkpoints.saving() as path:
             table_checkpoint.write_manifest(self._write_checkpoint(path))
 
