@@ -82,9 +82,14 @@ def main() -> None:
         )
     with native_messages.diverted(folder / "native.log"):
         replay = server.ReplayServer(
-            config.replay, signature, folder / "replay", _PORT.value, is_external=True
+            config.replay,
+            signature,
+            folder / "replay",
+            _PORT.value,
+            is_external=True,
+            memory_limit_bytes=limit_bytes or None,
         )
-        replay.guard_memory(limit_bytes or None)
+        replay.guard_memory()
         fill = config.replay.fill_level(replay.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
         _serve(replay, config.replay, signals, folder)

@@ -28,7 +28,8 @@ class ContextualReplay(client.ReplayClient):
     ):
         """Creates the store of the actors' server, filled from the run's checkpoint, if any."""
         super().__init__(source.connection)
-        memory.warn_if_too_large(scheme, signature)
+        stored_bytes = memory.unroll_bytes(signature) + sequence_store.UNROLL_OVERHEAD_BYTES
+        memory.warn_if_too_large(scheme, stored_bytes)
         self._source = source
         self._checkpoint = workdir / run_directory.SEQUENCES_CHECKPOINT
         self._in_checkpoints = scheme.in_checkpoints
