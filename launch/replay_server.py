@@ -82,22 +82,27 @@ def main() -> None:
         )
     with native_messages.diverted(folder / "native.log"):
         replay = server.ReplayServer(
-            config.replay, signature, folder / "replay", _PORT.value, is_external=True
+            config.replay,
+            signature,
+            folder / "replay",
+            _PORT.value,
+            is_external=True,
+            memory_limit_bytes=limit_bytes or None,
         )
-        replay.guard_memory(limit_bytes or None)
+        replay.guard_memory()
         fill = config.replay.fill_level(replay.connect().size())
         logging.info("Serving replay on port %d, %.0f%% full", replay.port, 100 * fill)
-        _serve(replay, config.replay.replay_table, signals, folder)
+        _serve(replay, config.replay, signals, folder)
 
 
 def _serve(
     replay: "server.ReplayServer",
-    table: str | None,
+    scheme: schemes_base.ReplayScheme,
     signals: interruption.Interruption,
     folder: pathlib.Path,
 ) -> None:
     """Logs the server's state and saves it until a signal arrives, then ends the process."""
-    health = _health_lines(replay, table)
+    health = _health_lines(replay, scheme.replay_table)
     next(health)  # Starts counting.
     notice = log_messages.FailureNotice(on_recovery="Replay can be saved again")
     period = 60 * _CHECKPOINT_MINUTES.value
@@ -126,7 +131,8 @@ def _serve(
             f"cannot save replay: {error}. The previous checkpoint is unchanged"
         ) from None
     replay.stop()
-    logging.info("Saved replay; the same command resumes the server")
+    if scheme.in_checkpoints:
+        logging.info("Saved replay; the same command resumes the server")
     interruption.end_by(signals.signal_number)
 
 

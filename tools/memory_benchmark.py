@@ -8,7 +8,6 @@ import json
 import pathlib
 import tempfile
 
-import numpy as np
 from absl import app, flags
 
 from configs import laser
@@ -43,12 +42,12 @@ def main(_: list[str]) -> None:
         stored = steps - start[0]
         stored_bytes = _resident_bytes() - start[1]
         replay.stop()
-    uncompressed = np.prod(signature.env_output.observation.shape) / unroll_length
+    estimated = memory.reverb_unroll_bytes(signature) / unroll_length
     result = {
         "task": _TASK.value,
         "agent_steps": stored,
         "bytes_per_agent_step": round(stored_bytes / stored, 1),
-        "uncompressed_bytes_per_agent_step": int(uncompressed),
+        "estimated_bytes_per_agent_step": round(estimated, 1),  # That a run logs at its start.
     }
     print(json.dumps(result, indent=2))
 

@@ -81,6 +81,7 @@ class RoleContext:
         self.must_progress = False  # See `run_state.Heartbeat`.
         self.served_replay_address: str | None = None  # "host:port", if this role serves replay.
         self.metrics: Callable[[], Mapping[str, float]] = dict  # Called for each heartbeat.
+        self.announcements: list[str] = []  # See `run_state.Heartbeat`.
         # Finished episodes for the next heartbeat.
         self.episodes: collections.deque[episode_statistics.Episode] = collections.deque()
         self._replay_address = ""
@@ -120,6 +121,7 @@ class RoleContext:
                 self.detail,
                 self.must_progress,
                 metrics,
+                announcements=tuple(self.announcements),
             )
             episodes = [self.episodes.popleft() for _ in range(len(self.episodes))]
             self.call("report", self.name, heartbeat, episodes, self.served_replay_address)

@@ -52,7 +52,14 @@ class RoleProcess:
         self._role: role.Role | None = None
         self._gauges: dict[str, ray_metrics.Gauge] = {}
         log_to(workdir / LOGS / f"{spec.name}.log")
+        logging.getLogger().addFilter(self._keep_announcement)
         threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
+
+    def _keep_announcement(self, record: logging.LogRecord) -> bool:
+        """Keeps the text of a record with `is_announced` for heartbeats; filters nothing out."""
+        if getattr(record, "is_announced", False):
+            self._context.announcements.append(record.getMessage())
+        return True
 
     def run(self) -> bool:
         """Runs the role, see `role.Role.run`; MachineDiffersError if versions differ here."""

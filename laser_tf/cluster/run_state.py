@@ -37,6 +37,7 @@ class Heartbeat(NamedTuple):
     must_progress: bool  # Whether no progress for long is a hang, e.g. in an environment's step.
     metrics: Mapping[str, float]  # Name -> value, for TensorBoard and Prometheus.
     age_seconds: float = 0.0
+    announcements: Sequence[str] = ()  # Warnings of the role that the driver shows, too.
 
 
 class PublishedWeights(NamedTuple):

@@ -55,6 +55,7 @@ class SupervisedRole:
         self.final_failure = ""  # The failure after which the role is not restarted.
         self.was_placed = False  # Whether the role has ever had a process.
         self.has_reported = False  # Whether the current process has sent a heartbeat.
+        self._announced: set[str] = set()  # Announcements that were logged.
         self._make = make
         self._clock = clock
         self._failures = 0
@@ -116,6 +117,7 @@ class SupervisedRole:
         """
         if self.is_terminal:
             return
+        self._log_announcements(heartbeat)
         self._update_times(heartbeat)
         if self._restart_at is not None:
             if self._clock() >= self._restart_at:
@@ -124,6 +126,12 @@ class SupervisedRole:
             self._process_result()
         elif heartbeat:
             self._kill_if_hanging(heartbeat)
+
+    def _log_announcements(self, heartbeat: run_state.Heartbeat | None) -> None:
+        for text in heartbeat.announcements if heartbeat else ():
+            if text not in self._announced:  # A restarted process repeats it.
+                self._announced.add(text)
+                logging.warning("%s: %s", self.name, text)
 
     def _update_times(self, heartbeat: run_state.Heartbeat | None) -> None:
         now = self._clock()

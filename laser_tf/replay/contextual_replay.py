@@ -26,11 +26,15 @@ class ContextualReplay(client.ReplayClient):
         signature: stored_unroll.StoredUnroll,
         workdir: pathlib.Path,
     ):
-        """Creates the store of the actors' server, filled from the run's checkpoint."""
+        """Creates the store of the actors' server, filled from the run's checkpoint, if any."""
         super().__init__(source.connection)
-        memory.warn_if_too_large(scheme, signature)
+        stored_bytes = memory.unroll_bytes(signature) + sequence_store.UNROLL_OVERHEAD_BYTES
+        memory.warn_if_too_large(scheme, stored_bytes)
         self._source = source
         self._checkpoint = workdir / run_directory.SEQUENCES_CHECKPOINT
+        self._in_checkpoints = scheme.in_checkpoints
+        if not scheme.in_checkpoints:
+            checkpoint_rotation.CheckpointRotation(self._checkpoint).delete_all()
         self.store = restore_store(
             self._checkpoint, lambda: sequence_store.SequenceStore(scheme, signature)
         )
@@ -53,7 +57,8 @@ class ContextualReplay(client.ReplayClient):
         Sequences that move to the store in between are in both, and recognised by their number.
         """
         self._source.checkpoint()
-        save_store(self._checkpoint, self.store.contents())
+        if self._in_checkpoints:
+            save_store(self._checkpoint, self.store.contents())
 
     def stop(self) -> None:
         """See `client.ReplayClient`."""

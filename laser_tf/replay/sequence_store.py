@@ -18,6 +18,7 @@ from laser_tf.replay.schemes import contextual
 
 BLOCK = 32  # adjacent keys of one stream
 SPARE_LEAVES = 131_072  # of blocks that are not full: those of some 4,000 streams
+UNROLL_OVERHEAD_BYTES = 2_000  # of objects and tree, for each unroll; measured 1,200 to 2,000
 _MEMORY_CHECK_PERIOD = 256  # sequences
 _BLANK = -1
 # Level 6 takes three times as long for a sixth less, see `tools/sequence_store_benchmark.py`.

@@ -42,18 +42,21 @@ class ReplayServer:
         queues: Sequence[str] = (base.QUEUE,),
         *,
         is_external: bool = False,
+        memory_limit_bytes: int | None = None,
         make_saving_context: MakeContext = contextlib.nullcontext,
     ):
         """Starts the server.
 
         Args:
-          scheme: Replay scheme. A restored table keeps its size.
+          scheme: Replay scheme. A restored table keeps its size. Without `in_checkpoints`, existing
+            checkpoints are deleted: they would be older than the weights of the next checkpoint.
           signature: Signature of an unroll.
           checkpoint_path: Directory of the newest checkpoint.
           port: Port to listen on; 0 selects a free port.
           queues: Names of the learners' queues. The queue of this process is the first.
           is_external: Whether the server is not part of a run. Runs then lease its queues, and a
             checkpoint of other tables is an error. Otherwise that checkpoint counts as damaged.
+          memory_limit_bytes: Limit of `guard_memory` on this process; None for no limit.
           make_saving_context: Returns a context manager to enter while Reverb writes a checkpoint.
 
         Raises:
@@ -63,12 +66,14 @@ class ReplayServer:
         server_address.check_port(port)
         self._base_bytes = memory.resident_bytes()
         if scheme.replay_table:
-            memory.warn_if_too_large(scheme, signature)
+            stored_bytes = memory.reverb_unroll_bytes(scheme.stored_signature(signature))
+            memory.warn_if_too_large(scheme, stored_bytes, memory_limit_bytes)
         self._scheme = scheme
         self._signature = signature
         self._queues = queues
         self._port = port
         self._is_external = is_external
+        self._memory_limit_bytes = memory_limit_bytes
         self._make_saving_context = make_saving_context
         self._checkpoints = checkpoint_rotation.CheckpointRotation(checkpoint_path)
         self._parent = checkpoint_path.parent
@@ -80,7 +85,11 @@ class ReplayServer:
         self._checkpointing = threading.Lock()  # Two checkpoints at once would share a directory.
         self._stopped = threading.Event()
         self._guard: threading.Thread | None = None
-        restored = self._checkpoints.restore(self._restore)
+        restored = None
+        if scheme.in_checkpoints:
+            restored = self._checkpoints.restore(self._restore)
+        else:
+            self._checkpoints.delete_all()
         self.is_restored = restored is not None
         self._server = restored or self._serve(self._make_tables())
         self.port = self._server.port
@@ -145,10 +154,12 @@ class ReplayServer:
         }
 
     def checkpoint(self) -> None:
-        """Saves all tables and keeps the previous checkpoint.
+        """Saves all tables, unless the scheme excludes them, and keeps the previous checkpoint.
 
         Raises RuntimeError if that fails. Existing checkpoints are then unchanged.
         """
+        if not self._scheme.in_checkpoints:
+            return
         with self._described_errors(), self._checkpoints.saving() as path:
             table_checkpoint.write_manifest(self._write_checkpoint(path))
 
@@ -173,7 +184,7 @@ class ReplayServer:
             raise RuntimeError("Reverb wrote no checkpoint")
         return checkpoint
 
-    def guard_memory(self, limit_bytes: int | None = None) -> None:
+    def guard_memory(self) -> None:
         """Starts a thread that removes the oldest items if memory runs out, until `stop`.
 
         The limit is that of the process's resident memory; the machine's memory always counts.
@@ -181,7 +192,9 @@ class ReplayServer:
         if not self._scheme.replay_table:
             return
         table, min_items = self._scheme.replay_table, self._scheme.batch_size
-        limit = memory.MemoryLimit(self, table, limit_bytes, self._base_bytes, min_items)
+        limit = memory.MemoryLimit(
+            self, table, self._memory_limit_bytes, self._base_bytes, min_items
+        )
         self._guard = threading.Thread(
             target=limit.keep_enforcing, args=(self._stopped,), name="replay memory", daemon=True
         )

@@ -328,7 +328,11 @@ class Training:
         )
         replay_server.guard_memory()
         if not is_new and config.replay.replay_table and not replay_server.is_restored:
-            logging.warning("Found no usable replay checkpoint: the run resumes with empty replay")
+            is_expected = not config.replay.in_checkpoints
+            logging.log(
+                logging.INFO if is_expected else logging.WARNING,
+                "Found no usable replay checkpoint: the run resumes with empty replay",
+            )
         return client.ReplayClient(replay_server.connect(), replay_server)
 
     def _add_episode(self, episode: episode_statistics.Episode) -> None:

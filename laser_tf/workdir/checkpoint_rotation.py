@@ -75,6 +75,13 @@ class CheckpointRotation:
             logging.warning("Checkpoint %s is missing: using the previous checkpoint", self.newest)
         return load_first_usable(self._candidates(), load)
 
+    def delete_all(self) -> None:
+        """Deletes all checkpoints, so that none is restored later, and logs it."""
+        for path in (self.newest, self._previous, self._damaged, self.unfinished):
+            if _exists(path):
+                logging.info("Deleted %s", path)
+            _delete(path)
+
     def _candidates(self) -> Iterator[pathlib.Path]:
         """Yields the newest checkpoint, then the previous one, which takes its place.
 

@@ -22,6 +22,7 @@ CHANGEABLE_KEYS = (
     "learner.non_finite_limit",
     "learner.num_devices",
     "replay.address",
+    "replay.in_checkpoints",
     "run.checkpoint_minutes",
     "run.evaluate_every_env_frames",
     "run.evaluation_episodes",

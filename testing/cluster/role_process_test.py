@@ -1,5 +1,6 @@
 """The process of a role and its context, without Ray."""
 
+import logging
 import pathlib
 import tempfile
 from unittest import mock
@@ -25,6 +26,15 @@ class _Ended(role.Role):
         raise RuntimeError("Socket closed")
 
 
+class _Announcing(_Ended):
+    """A role that logs a warning for the driver and another one."""
+
+    def run(self) -> bool:
+        logging.warning("needs %d GB", 9, extra={"is_announced": True})
+        logging.warning("slow")
+        return True
+
+
 class _Failing(role.Role):
     """A role whose work or constructor raises an error."""
 
@@ -44,6 +54,7 @@ class RoleProcessTest(parameterized.TestCase):
     def _make(self, name: str, versions_: dict, **arguments) -> role_process.RoleProcess:
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
+        self.enter_context(mock.patch.object(logging.getLogger(), "filters", []))
         self.enter_context(mock.patch.object(role_process, "ray_metrics"))
         self.enter_context(mock.patch.object(role_process.threading, "Thread"))
         self._call = self.enter_context(mock.patch.object(role, "call"))
@@ -84,6 +95,11 @@ class RoleProcessTest(parameterized.TestCase):
             (method, name, heartbeat.status), ("report", "replay", run_state.Status.STOPPED)
         )
         self.assertEqual(list(heartbeat.metrics), [role_process.MEMORY])
+
+    def test_announced_warning_is_in_heartbeats(self):
+        self.assertTrue(self._make("_Announcing", {}).run())
+        _, _, _, heartbeat, *_ = self._call.call_args.args
+        self.assertEqual(heartbeat.announcements, ("needs 9 GB",))
 
 
 class ContextTest(absltest.TestCase):

@@ -84,6 +84,17 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._end(supervised, outcome)
         self._pass(supervised, 3, None)
 
+    def test_announcement_is_logged_once_by_the_driver(self):
+        supervised = self._make()
+        heartbeat = run_state.Heartbeat(
+            "host", 7, Status.RUNNING, "", False, {}, announcements=("needs 9 GB",)
+        )
+        with self.assertLogs(level="WARNING") as logs:
+            for _ in range(3):
+                supervised.check(heartbeat)
+        self.assertLen(logs.output, 1)
+        self.assertIn("needs 9 GB", logs.output[0])
+
     def test_completed_work_ends_the_role(self):
         supervised = self._make()
         self._pass(supervised, 5)

@@ -157,7 +157,8 @@ class MemoryLimitTest(absltest.TestCase):
 
     def test_min_server_bytes_count_a_queue_and_a_batch(self):
         bytes_ = memory.min_server_bytes(CONFIG, SIGNATURE)
-        self.assertAlmostEqual(bytes_ / (UNROLL_BYTES * (20_000 + 4)), 1.0, delta=0.02)
+        unroll = memory.reverb_unroll_bytes(SIGNATURE)
+        self.assertAlmostEqual(bytes_ / (unroll * (20_000 + 4)), 1.0, delta=0.02)
 
 
 class MemoryEstimateTest(parameterized.TestCase):
@@ -175,7 +176,8 @@ class MemoryEstimateTest(parameterized.TestCase):
     )
     def test_capacity_beyond_the_memory_is_logged_once(self, scheme, values):
         config = scheme(unroll_length=T, frame_stack=1, batch_size=4, capacity=10_000 * T, **values)
-        full = config.capacity / T * UNROLL_BYTES
+        in_reverb = memory.reverb_unroll_bytes(SIGNATURE)
+        full = config.capacity / T * (in_reverb if scheme.replay_table else UNROLL_BYTES)
         folder = self.enter_context(tempfile.TemporaryDirectory())
 
         def start(left: float) -> list[str]:
@@ -198,9 +200,39 @@ class MemoryEstimateTest(parameterized.TestCase):
         self.assertBetween(int(fitting) / config.capacity, 0.4, 0.5)
         self.assertEmpty(start(1.2 * full))
 
+    def test_capacity_beyond_the_limit_of_the_process_is_logged(self):
+        full = CONFIG.capacity / T * UNROLL_BYTES
+        limit = memory.resident_bytes() + int(0.5 * full)
+        with _machine(2 * full, 2 * full), self.assertLogs(level="WARNING") as logs:
+            memory.warn_if_too_large(CONFIG, UNROLL_BYTES, limit)
+        self.assertTrue(logs.records[0].is_announced)
+        *_, fitting = re.findall(r"replay\.capacity=(\d+)", logs.output[0])
+        self.assertAlmostEqual(int(fitting) / CONFIG.capacity, 0.5, delta=0.05)
+
+    def test_estimate_for_small_unrolls_agrees_with_reverb(self):
+        signature = fakes.signature(
+            fakes.image_spec((2, 2, 1), 3), (), unroll_length=T, frame_stack=1
+        )
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        served = server.ReplayServer(CONFIG, signature, pathlib.Path(folder) / "replay")
+        self.addCleanup(served.stop)
+        stream = resilient_writer.UnrollStream(served.connect(), {"replay": True})
+        blank = stored_unroll.blank(signature)
+
+        def write(unrolls: int) -> int:
+            for _ in range(unrolls):
+                stream.write([blank], lambda: False)
+            stream.wait(lambda: False)
+            return memory.resident_bytes()
+
+        before = write(500)
+        measured = (write(2_500) - before) / 2_500
+        # At most the estimate, but for the noise of the allocator, and not much less.
+        self.assertBetween(measured / memory.reverb_unroll_bytes(signature), 0.5, 1.1)
+
     def test_without_replay_nothing_is_estimated(self):
         with _machine(0, 10**9), self.assertNoLogs():
-            memory.warn_if_too_large(online.Online(unroll_length=T, frame_stack=1), SIGNATURE)
+            memory.warn_if_too_large(online.Online(unroll_length=T, frame_stack=1), UNROLL_BYTES)
 
 
 if __name__ == "__main__":

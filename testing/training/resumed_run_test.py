@@ -10,7 +10,7 @@ import threading
 from unittest import mock
 
 import numpy as np
-from absl.testing import absltest
+from absl.testing import absltest, parameterized
 from tensorboard.backend.event_processing import event_accumulator
 
 from laser_tf.environments import episode_statistics, factory
@@ -46,7 +46,7 @@ class _Member:
     check = throttle = close = start
 
 
-class ResumedRunTest(absltest.TestCase):
+class ResumedRunTest(parameterized.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -184,6 +184,25 @@ class ResumedRunTest(absltest.TestCase):
         for name, least in (("replay/fill", 0.01), ("replay/unknown_priorities", 0.01)):
             _, shares = tensorboard.read_scalars(self._workdir / "tensorboard", name)
             self.assertBetween(shares[-1], least, 0.99, name)
+
+    @parameterized.parameters("sequences", "contextual")
+    def test_run_without_saved_replay_repeats_its_warm_up(self, scheme):
+        # A sequence counts as 5 steps, so that the warm-up takes 500 steps.
+        replay = {"scheme": scheme, "warm_up": 250}
+        config = fakes.r2d2_catch_config(run={"env_frames": 1_600}, replay=replay)
+        first = self._stop_at(config, 800)
+        replay["in_checkpoints"] = False
+        config = fakes.r2d2_catch_config(run={"env_frames": 1_600}, replay=replay)
+        again = runs.make(config, self._workdir)
+        updates = int(again.counters.learner_updates)
+        self.assertGreater(updates, 4)
+        with self.assertNoLogs(level="WARNING"):
+            runs.go_on(again)
+        updates += (1_600 - first.env_frames - 500) / 40
+        self.assertAlmostEqual(int(again.counters.learner_updates), updates, delta=3)
+        # The older replay is gone, so that no later resumption restores it.
+        checkpoints = self._workdir / "checkpoints"
+        self.assertEqual([path.name for path in checkpoints.iterdir()], ["learner"])
 
     def test_experience_of_an_earlier_run_is_logged_in_a_new_run(self):
         config = fakes.catch_config(run={"env_frames": 400})

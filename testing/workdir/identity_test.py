@@ -36,7 +36,7 @@ class IdentityTest(parameterized.TestCase):
     @parameterized.parameters(
         ({},),
         ({"cluster": {"actors": 8}},),
-        ({"replay": {"address": "b:2"}},),
+        ({"replay": {"address": "b:2", "in_checkpoints": False}},),
         ({"run": {"replay_port": 0, "checkpoint_minutes": 1.0}},),
         ({"environment": {"max_broken_episodes": 50, "num_workers": 3, "num_threads": 2}},),
         ({"learner": {"jit_compile": "off", "non_finite_limit": 50}},),

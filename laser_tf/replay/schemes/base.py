@@ -98,6 +98,7 @@ class ReplayScheme(abc.ABC):
     batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
     address: str = ""  # host:port; of a replay server; "": the run starts its own server
+    in_checkpoints: bool = True  # checkpoints hold replay; if not, a resumed run refills it
 
     def __post_init__(self):
         config_checks.check_types(self)
