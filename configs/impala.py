@@ -28,6 +28,7 @@ _ATARI: environments.Part = {
         "learning_rate": 6e-4,  # IMPALA, Atari
         "rmsprop_epsilon": 0.01,  # IMPALA, Atari
         "gradient_clip": 40.0,  # global norm; IMPALA, Atari
+        "spare_cores": 1,  # For the emulators. A deep torso needs all cores: 0.
     },
     "environment": {"num_envs": 64},
     "run": {"env_frames": 10_000_000},

@@ -46,6 +46,7 @@ _ATARI: environments.Part = {
     "learner": {
         "learning_rate": 3e-4,  # half of IMPALA's: see docs/results/atari.md
         "gradient_clip": 0.0,  # section 5.1: none on Atari
+        "spare_cores": 1,  # For the emulators. A deep torso needs all cores: 0.
     },
 }
 _DOPAMINE: environments.Part = {"environment": atari.PROTOCOLS[atari.DOPAMINE]}

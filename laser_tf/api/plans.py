@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from laser_tf import config_values, types
 from laser_tf.environments import factory
-from laser_tf.host import native_messages
+from laser_tf.host import hardware, native_messages
 from laser_tf.monitoring import progress
 from laser_tf.training import run_config
 from laser_tf.workdir import lock, run_directory, versions
@@ -67,6 +67,8 @@ def check(
     if not is_resumed:  # The keys of an existing run cannot change.
         config.replay.check_observation(spec.observation)
     strategy = None
+    if config.learner.spare_cores and not config.cluster.actors:
+        hardware.spare_cores(config.learner.spare_cores)
     if config.learner.num_devices > 1 and not config.cluster.actors:
         from laser_tf.training import strategies
 

@@ -3,6 +3,7 @@
 TensorFlow is imported where it is needed: commands set the allocator before they load it.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -28,6 +29,18 @@ def keep_freed_memory() -> None:
         return
     for parameter, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER_BYTES)):
         mallopt(parameter, value)
+
+
+def spare_cores(number: int) -> None:
+    """Leaves cores out of the threads of each operation; at least one thread remains.
+
+    Without effect once TensorFlow has computed anything in this process.
+    """
+    import tensorflow as tf
+
+    threads = max(1, len(os.sched_getaffinity(0)) - number)
+    with contextlib.suppress(RuntimeError):
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
 def process_age() -> float:

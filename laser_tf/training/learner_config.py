@@ -31,6 +31,7 @@ class LearnerConfig:
     jit_compile: str = "auto"  # whether XLA compiles the update: auto, on or off
     compute_dtype: str = "auto"  # of the torso: auto, float32 or bfloat16
     num_devices: int = 1  # devices; of a machine that share each batch: GPUs, TPU cores, else CPUs
+    spare_cores: int = 0  # cores; that TensorFlow's operations leave to actors of this process
 
     def __post_init__(self):
         config_checks.check_types(self)
@@ -46,6 +47,7 @@ class LearnerConfig:
         for name in ("rmsprop_decay", "rmsprop_momentum", "adam_beta1", "adam_beta2"):
             config_checks.check_range(self, name, 0, below=1)
         config_checks.check_range(self, "gradient_clip", 0)
+        config_checks.check_range(self, "spare_cores", 0)
         for name in ("non_finite_limit", "num_devices"):
             config_checks.check_range(self, name, 1)
 

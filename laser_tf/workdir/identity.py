@@ -21,6 +21,7 @@ CHANGEABLE_KEYS = (
     "learner.jit_compile",
     "learner.non_finite_limit",
     "learner.num_devices",
+    "learner.spare_cores",
     "replay.address",
     "replay.in_checkpoints",
     "run.checkpoint_minutes",
