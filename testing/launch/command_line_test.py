@@ -29,7 +29,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
 UNITS = {
-    "agent steps", "members", "cells", "devices", "environments", "half ranges",
+    "agent steps", "members", "cells", "cores", "devices", "environments", "half ranges",
     "processes", "entries", "env frames", "episodes", "exponent", "factor", "factors",
     "fitness", "fraction", "frames", "games", "gradient", "learner updates", "minutes", "nats",
     "number", "pixels", "port", "probability", "ratio", "reward", "seconds", "seed",
