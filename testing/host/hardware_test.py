@@ -78,6 +78,22 @@ class HardwareTest(parameterized.TestCase):
 
 
 class ProcessAgeTest(absltest.TestCase):
+    def test_spare_cores_are_left_out_of_the_threads_of_operations(self):
+        program = (
+            "import os, tensorflow as tf\n"
+            "from laser_tf.host import hardware\n"
+            "os.sched_getaffinity = lambda _: {0, 1, 2, 3}\n"
+            "for cores in (1, 9):\n"
+            "    hardware.spare_cores(cores)\n"
+            "    print(tf.config.threading.get_intra_op_parallelism_threads())\n"
+            "tf.zeros(1)\n"
+            "hardware.spare_cores(2)  # too late\n"
+        )
+        result = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(result.stdout.split(), ["3", "1"])
+
     def test_age_counts_from_the_start_of_the_process(self):
         program = (
             "import time; time.sleep(0.5)\n"
