@@ -23,6 +23,7 @@ class ArrayFunction:
         self._concrete: Any = None  # the graph, once it is traced
         self._arguments: tuple[Any, ...] = ()
         self._results: Any = None
+        self._empty: Any = None  # the results of a function without any tensor
 
     def __call__(self, *arguments: Any) -> Any:
         """Returns the function's results for nests of arrays of constant shapes and dtypes."""
@@ -30,6 +31,8 @@ class ArrayFunction:
         if self._concrete is None:
             self._concrete = self._call.get_concrete_function()
         self._run()
+        if self._empty is not None:
+            return self._empty
         results, self._results = self._results, None
         return results
 
@@ -47,6 +50,9 @@ class ArrayFunction:
         ]
         results = self._function(*tf.nest.pack_sequence_as(examples, arguments))
         structure = tf.nest.map_structure(lambda _: None, results)
+        if not tf.nest.flatten(structure):
+            self._empty = structure
+            return
 
         def take(*arrays: np.ndarray) -> None:
             self._results = tf.nest.pack_sequence_as(structure, arrays)

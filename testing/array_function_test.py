@@ -53,6 +53,17 @@ class ArrayFunctionTest(absltest.TestCase):
         np.testing.assert_array_equal(call(argument), 6)
         np.testing.assert_array_equal(first, 1)
 
+    def test_function_without_results_runs_in_each_call(self):
+        total = tf.Variable(0)
+
+        def add(number: tf.Tensor) -> dict:
+            total.assign_add(number)
+            return {}
+
+        call = array_function.ArrayFunction(add)
+        self.assertEqual([call(np.int32(number)) for number in (1, 2, 3)], [{}, {}, {}])
+        self.assertEqual(total.numpy(), 6)
+
     def test_another_shape_is_rejected(self):
         call = array_function.ArrayFunction(lambda array: array + 1)
         call(np.zeros([2], np.float32))
