@@ -54,8 +54,7 @@ def main() -> None:
     # TensorFlow takes seconds to load: only after the checks.
     from laser_tf.host import hardware
 
-    if config.learner.spare_cores:
-        hardware.spare_cores(config.learner.spare_cores)
+    hardware.spare_cores(config.learner.spare_cores)
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     jit, _ = hardware.choose_jit_compile(config.learner.jit_compile)
     model = _measure(config, dtype, jit)

@@ -67,12 +67,12 @@ def check(
     if not is_resumed:  # The keys of an existing run cannot change.
         config.replay.check_observation(spec.observation)
     strategy = None
-    if config.learner.spare_cores and not config.cluster.actors:
-        hardware.spare_cores(config.learner.spare_cores)
+    if not is_resumed and not config.cluster.actors:
+        hardware.spare_cores(config.learner.spare_cores)  # Before TensorFlow computes anything.
     if config.learner.num_devices > 1 and not config.cluster.actors:
         from laser_tf.training import strategies
 
-        strategy = strategies.make(config.learner)  # Before TensorFlow computes anything.
+        strategy = strategies.make(config.learner)
     initial = _initial_weights(config, workdir, spec, init_from, trust_config)
     values = dataclasses.asdict(config)
     custom = run_config.user_code_of(values)
@@ -132,6 +132,7 @@ def started(
 
     try:
         plan.open_workdir()
+        hardware.spare_cores(plan.config.learner.spare_cores)
         with native_messages.diverted(plan.workdir / _NATIVE_LOG):
             yield training.Training(
                 plan.config,

@@ -32,10 +32,12 @@ def keep_freed_memory() -> None:
 
 
 def spare_cores(number: int) -> None:
-    """Leaves cores out of the threads of each operation; at least one thread remains.
+    """Leaves some cores out of the threads of each operation; at least one thread remains.
 
     Without effect once TensorFlow has computed anything in this process.
     """
+    if not number:
+        return
     import tensorflow as tf
 
     threads = max(1, len(os.sched_getaffinity(0)) - number)
