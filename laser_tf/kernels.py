@@ -18,8 +18,8 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     not static, do without XLA, because TFLite and ONNX cannot convert it. Inside a function that
     XLA compiles as a whole, nothing changes.
 
-    XLA computes an argument's expression once for each element of the result. Pass the result of
-    costly operations on smaller tensors as an argument instead.
+    A kernel repeats operations on small tensors for each element of the result. Compute costly
+    ones, such as roots, before the call.
     """
     compiled = tf.function(function, jit_compile=True, autograph=False)
 

@@ -50,7 +50,7 @@ def main() -> None:
         print(json.dumps(_write_hlo(config, pathlib.Path(_HLO.value)), indent=2))
         return
     _check(config)
-    _append([])
+    _append([])  # Fails before the measurement.
     # TensorFlow takes seconds to load: only after the checks.
     from laser_tf.host import hardware
 

@@ -12,6 +12,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from laser_tf.environments import factory
 from laser_tf.host import hardware
 from laser_tf.replay import stored_unroll
+from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import assembly, run_config
 from laser_tf.workdir import atomic
 
@@ -61,9 +62,12 @@ def write(config: run_config.RunConfig, path: pathlib.Path) -> dict[str, object]
     }
 
 
-def _blank_batch(scheme: Any, signature: stored_unroll.StoredUnroll) -> stored_unroll.Batch:
+def _blank_batch(
+    scheme: schemes_base.ReplayScheme, signature: stored_unroll.StoredUnroll
+) -> stored_unroll.Batch:
     """Returns a batch of arrays with the shapes of a scheme's batches."""
-    size, states = scheme.batch_size, ()
+    size = scheme.batch_size
+    states: Any = ()
     parts = scheme.steps_per_entry // scheme.unroll_length
     lead = (size, parts) if scheme.uses_sequences else (size,)
     unrolls = tf.nest.map_structure(

@@ -1,4 +1,4 @@
-"""Settings that depend on the machine: compute dtype, XLA and the allocator; the process's age.
+"""Settings that depend on the machine (compute dtype, XLA, threads, allocator); process age.
 
 TensorFlow is imported where it is needed: commands set the allocator before they load it.
 """

@@ -26,8 +26,8 @@ _UNTUNED.autotune.enabled = False
 class ServerIterator(Iterator[Any]):
     """Yields the elements of a dataset as arrays until it is closed.
 
-    Reverb's iterator is replaced if it raises, or if the server has been restarted or moved: it may
-    block forever if the machine of the last server has not closed its connections.
+    Reverb's iterator is replaced if it raises, or if the server has been restarted or moved.
+    Otherwise it may block forever if the last server's machine has not closed its connections.
     """
 
     def __init__(self, replay: connection.ReplayConnection, make: Callable[[str], tf.data.Dataset]):

@@ -108,7 +108,9 @@ class Learner(tf.Module):
         with strategies.convert_errors(self._strategy):
             if self._staged:
                 self._staged.prepare(batch)
-            results = self._update_and_measure(*(() if self._staged else (batch,)))
+                results = self._update_and_measure()
+            else:
+                results = self._update_and_measure(batch)
             self._check_skipped(batch)
         new_steps = results.get("new_steps", batch.new_steps)
         return Update(int(new_steps), results.get("priorities"))
@@ -116,8 +118,8 @@ class Learner(tf.Module):
     def stage(self, batch: stored_unroll.Batch) -> stored_unroll.Batch:
         """Starts to copy a batch to an accelerator, before its `update`; returns the batch.
 
-        Batches must be updated from in the order of their calls. Any one thread may call this
-        method while another thread calls `update`.
+        Call `update` with the batches in the same order. One thread may call this method while
+        another one calls `update`.
         """
         if self._staged:
             self._staged.add(batch)
@@ -138,15 +140,15 @@ class Learner(tf.Module):
         Reads their number only when it can have reached the limit.
         """
         self._updates_until_check -= 1
-        if self._updates_until_check:
+        if self._updates_until_check > 0:
             return
         skipped = int(self._read_skipped())
         self._updates_until_check = self._config.non_finite_limit - skipped
         if self._updates_until_check <= 0:
             env_output = batch.unrolls.env_output
             raise NonFiniteLossError(
-                f"Skipped {skipped} successive updates, because their loss or "
-                "gradient was not finite. The max absolute value in the last batch is "
+                f"Skipped {skipped} successive updates, because their loss or gradient was not "
+                "finite. The max absolute value in the last batch is "
                 f"{_largest(env_output.reward):g} for rewards and "
                 f"{_largest(env_output.observation):g} for observations. Start a new --workdir "
                 "with one of: observations scaled to about 1, --config.agent.reward_clip=unit, "
@@ -217,7 +219,7 @@ class Learner(tf.Module):
         metrics, priorities = self._compiled(self._staged.take() if self._staged else batch[0])
         self._metric_means.add(metrics)
         results = {"priorities": priorities} if self._with_priorities else {}
-        # One process knows the new steps of the joint batch: they are those of its own.
+        # A single process has the whole joint batch, so that it can count the new steps itself.
         if isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy):
             results["new_steps"] = metrics[_NEW_STEPS]
         return results

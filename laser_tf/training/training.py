@@ -380,6 +380,7 @@ class Training:
             stalls.check()
             return check_and_should_stop()
 
+        observe_updates = self._callbacks.observe_updates
         while not self.finished:
             if self._membership:
                 self._membership.throttle(self.env_frames, check_and_should_stop)
@@ -388,7 +389,7 @@ class Training:
                 break
             stalls.reset()
             values, seconds = self._update(batch, replay)
-            if self._callbacks.observe_updates:
+            if observe_updates:
                 values |= self._learner.metrics()
                 self._callbacks.call("on_update", values)
             reporter.add_update(values, seconds)
