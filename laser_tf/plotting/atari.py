@@ -73,7 +73,7 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
 
 
 def read_run(run: pathlib.Path, game: str, label: str, number: int) -> pd.DataFrame:
-    """Returns the episodes of a run; raises UserError if there are none.
+    """Returns the episodes of a run; raises UserError if the run lacks episodes.
 
     Columns game, label, run (its number), trained_env_frames (of the run), env_frames and return.
     """
