@@ -43,9 +43,10 @@ _ATARI_PAPER: environments.Part = {
         "queue_capacity": 32,  # unrolls
     },
     "learner": {
-        "learning_rate": 7e-4,  # A3C (Mnih et al. 2016); section 4 prints none
-        "rmsprop_epsilon": 0.1,  # A3C's
-        "gradient_clip": 40.0,  # A3C's
+        # Section 4 prints none of these: values of ChainerRL's A3C, see docs/agents/acer.md.
+        "learning_rate": 7e-4,
+        "rmsprop_epsilon": 0.1,
+        "gradient_clip": 40.0,  # global norm
     },
     "environment": {"num_envs": 16},  # section 4: threads
     "run": {

@@ -61,7 +61,7 @@ _ATARI_PAPER: environments.Part = {
         "lambda_": 1.0,  # section 4.1
         "policy_gradient": "beta_loo",  # section 3.1
         "truncation": 1.0,  # c; section 4.1: beta is 1
-        "entropy_cost": 0.01,  # A3C (Mnih et al. 2016); section 6.5 names its method
+        "entropy_cost": 0.01,  # not printed, see docs/agents/reactor.md
         "target_period": 1_000,  # learner updates; section 4.1
     },
     "replay": {
@@ -85,7 +85,7 @@ _MINATAR: environments.Part = {
     "agent": {
         "core": "none",  # boards show what moves, and where to
         "hidden_units": 64,
-        "entropy_cost": 0.05,  # see docs/agents/reactor.md: A3C's 0.01 acts by one action
+        "entropy_cost": 0.05,  # see docs/agents/reactor.md: with 0.01 one action dominates
         "target_period": 250,  # learner updates; the paper's 1,000 belong to a far longer run
     },
     "replay": {

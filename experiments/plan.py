@@ -61,14 +61,15 @@ def make(
     *,
     workdir: pathlib.Path,
     tasks: Sequence[str] = (),
+    labels: Sequence[str] = (),
     seeds: int = 3,
     overrides: base.Overrides | None = None,
     config: str = "",
 ) -> list[PlannedRun]:
     """Plans all runs of an experiment below `workdir`; nothing is written.
 
-    `tasks` and `config` replace those of the experiment if they are not empty; `overrides` are for
-    all runs.
+    `tasks` and `config` replace those of the experiment if they are not empty; `labels` selects
+    conditions; `overrides` are for all runs.
 
     Raises:
       UserError: If a run's configuration is invalid, or an override would make conditions equal.
@@ -79,10 +80,17 @@ def make(
             "--override=environment.task must not be given. Use "
             f"--tasks={given['environment.task']}."
         )
+    known = [condition.label for condition in experiment.conditions]
+    if unknown := set(labels) - set(known):
+        raise errors.UserError(
+            f"--label must be one of {', '.join(map(repr, known))}, got {min(unknown)!r}. Use e.g. "
+            f"--label={known[0]!r}."
+        )
+    conditions = [c for c in experiment.conditions if not labels or c.label in labels]
     is_sweep = "sweep" in config_files.load(experiment.config)
     runs = {}  # A task may have several names: each run once.
     for seed, task, condition in itertools.product(
-        range(1, seeds + 1), tasks or experiment.tasks or ("",), experiment.conditions
+        range(1, seeds + 1), tasks or experiment.tasks or ("",), conditions
     ):
         if fixed := sorted(given.keys() & condition.overrides.keys()):
             raise errors.UserError(

@@ -40,6 +40,7 @@ def main(arguments: Sequence[str]) -> None:
         experiment,
         workdir=workdir,
         tasks=given.tasks,
+        labels=given.label,
         seeds=given.seeds,
         overrides=_parse_overrides(given.override),
         config=given.config,
@@ -67,6 +68,9 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         type=lambda names: tuple(names.split(",")),
         default=(),
         help="tasks, separated by commas",
+    )
+    parser.add_argument(
+        "--label", action="append", default=[], help="curve to train; may be given several times"
     )
     parser.add_argument("--seeds", type=_positive, default=3, help="number of repetitions")
     parser.add_argument(

@@ -3,10 +3,16 @@
 import functools
 
 from experiments import base
-from laser_tf.plotting import atari, curves
+from laser_tf.environments import atari as atari_suite
+from laser_tf.plotting import atari, atari5, curves
+from laser_tf.scores import atari5 as atari5_scores
 
 _MINATAR = ("breakout", "space_invaders")
 _LASER = base.Condition("LASER")
+_DOPAMINE: base.Overrides = {
+    f"environment.{key}": value
+    for key, value in atari_suite.PROTOCOLS[atari_suite.DOPAMINE].items()
+}
 
 
 def _all_agents(suite: str) -> tuple[base.Condition, ...]:
@@ -44,6 +50,28 @@ EXPERIMENTS = {
         conditions=(base.Condition(atari.LABEL),),
         overrides={"run.env_frames": 10_000_000},
         draw=atari.write,
+    ),
+    # All agents on five games that estimate the median over 57, by Dopamine's protocol.
+    "atari5": base.Experiment(
+        config="laser:atari_dopamine",
+        tasks=atari5_scores.GAMES,
+        conditions=(
+            base.Condition(atari.LABEL),
+            base.Condition(
+                atari5.BASELINE,
+                {
+                    "agent.trust_region": "none",
+                    "replay.scheme": "online",
+                    "replay.batch_size": 2,  # unrolls; LASER's batch without its replayed unrolls
+                },
+            ),
+            *(
+                base.Condition(label, config=f"{label.lower()}:atari")
+                for label in ("ACER", "R2D2", "Reactor")
+            ),
+        ),
+        overrides={"run.env_frames": 10_000_000, **_DOPAMINE},
+        draw=atari5.write,
     ),
     # PopArt (Hessel et al. 2019): one agent on five games whose rewards differ a hundredfold.
     "popart_minatar": base.Experiment(

@@ -33,7 +33,7 @@ class ReactorConfig(agent_config.AgentConfig):
     lambda_: float = 1.0  # factor; decay of Retrace's traces per agent step; section 4.1
     policy_gradient: str = "beta_loo"  # beta_loo, loo, one_over_mu_loo or tislr; section 3.1
     truncation: float = 1.0  # ratio; c of beta_loo (section 4.1) and tislr; unused by the others
-    entropy_cost: float = 0.01  # weight; entropy term at the start of the run; A3C's
+    entropy_cost: float = 0.01  # weight; entropy term at the start of the run
     target_period: int = 1_000  # learner updates; period of copies to the target network
 
     def __post_init__(self):

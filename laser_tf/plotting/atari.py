@@ -1,15 +1,16 @@
 """LASER on Atari next to Dopamine's published agents, at equal numbers of env frames.
 
-All returns, LASER's and the published ones, are means over the training episodes of the last
+All returns, own and published ones, are means over the training episodes of the last
 `reference.DOPAMINE_WINDOW` env frames.
 """
 
 import itertools
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib import axes as axes_module
 
 from laser_tf.monitoring import episode_log
 from laser_tf.plotting import curves, tables
@@ -19,7 +20,12 @@ LABEL = "LASER"
 MILESTONES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are compared
 EPISODES_FILE = "episodes.csv.gz"
 
-_PANEL_COLUMNS = 3
+PANEL_COLUMNS = 3
+_PUBLISHED_STYLES: Mapping[str, dict[str, str]] = {
+    "DQN": {"color": "0.7", "marker": "v"},
+    "Rainbow": {"color": "0.5", "marker": "s"},
+    "IQN": {"color": "0.2", "marker": "o"},
+}
 _MEASURES = (comparison.median, comparison.mean, comparison.interquartile_mean)
 
 
@@ -38,13 +44,11 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
       UserError: If a run lacks episodes.
     """
     parts = [
-        _read_run(game, number, run)
+        read_run(run, game, LABEL, number)
         for game, labels in runs.items()
         for number, run in enumerate(labels[LABEL], 1)
     ]
-    episodes = pd.concat(parts, ignore_index=True)
-    compression = {"method": "gzip", "mtime": 0}  # Equal episodes give equal bytes.
-    episodes.to_csv(output / EPISODES_FILE, index=False, compression=compression)
+    episodes = keep_episodes(parts, output)
 
     def grid(game: str) -> np.ndarray:
         own = episodes[episodes["game"] == game].groupby("run")
@@ -52,26 +56,33 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
             own["env_frames"].first().max(), own["trained_env_frames"].first().min()
         )
 
-    table = _window_means(episodes, grid)
-    _draw(table, output / "curves.png")
+    table = window_means(episodes, grid)
+    figure, axes = curves.make_panels(len(runs), min(PANEL_COLUMNS, len(runs)))
+    draw_games(axes.flat, table)
+    curves.save(figure, output / "curves.png")
     by = ("game", "label", tables.ENV_FRAMES)
     tables.write_csv(tables.summarise(table, by), output / "curves.csv")
     reached = int(episodes["trained_env_frames"].min())
     milestones = [m * 10**6 for m in MILESTONES if m * 10**6 <= reached] or [reached]
-    returns = _window_means(episodes, lambda _: np.array(milestones))
-    published = _normalised(reference.dopamine_curves())
+    returns = window_means(episodes, lambda _: np.array(milestones))
+    published = normalised(reference.dopamine_curves())
     summary = tables.summarise(returns, by)
-    tables.write_csv(_add_published(summary, published), output / "returns.csv")
+    tables.write_csv(add_published(summary, published), output / "returns.csv")
     rows = itertools.chain(*(_summary_rows(returns, published, m) for m in milestones))
     tables.write_csv(pd.DataFrame(rows), output / "summary.csv")
 
 
-def _read_run(game: str, number: int, run: pathlib.Path) -> pd.DataFrame:
+def read_run(run: pathlib.Path, game: str, label: str, number: int) -> pd.DataFrame:
+    """Returns the episodes of a run; raises UserError if the run lacks episodes.
+
+    Columns game, label, run (its number), trained_env_frames (of the run), env_frames and return.
+    """
     tasks = episode_log.read(run)
     episode_log.check(run, tasks)
     (episodes,) = tasks.values()
     columns = {
         "game": game,
+        "label": label,
         "run": number,
         "trained_env_frames": int(tables.wall_clock(run)[0][-1]),
         "env_frames": episodes.env_frames,
@@ -80,48 +91,66 @@ def _read_run(game: str, number: int, run: pathlib.Path) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _window_means(episodes: pd.DataFrame, points: Callable[[str], np.ndarray]) -> pd.DataFrame:
+def keep_episodes(parts: Sequence[pd.DataFrame], output: pathlib.Path) -> pd.DataFrame:
+    """Writes and returns the episodes of all runs."""
+    episodes = pd.concat(parts, ignore_index=True)
+    compression = {"method": "gzip", "mtime": 0}  # Equal episodes give equal bytes.
+    episodes.to_csv(output / EPISODES_FILE, index=False, compression=compression)
+    return episodes
+
+
+def window_means(episodes: pd.DataFrame, points: Callable[[str], np.ndarray]) -> pd.DataFrame:
     """Returns columns game, label, seed, env_frames, value and human_normalised.
 
     `points` returns the env frames at which the means of a game are taken.
     """
     parts = []
-    for (game, seed), run in episodes.groupby(["game", "run"], sort=False):
+    for (game, label, seed), run in episodes.groupby(["game", "label", "run"], sort=False):
         frames, returns = run["env_frames"].to_numpy(), run["return"].to_numpy()
         at = points(game)
         values = aggregates.window_means(frames, returns, at, reference.DOPAMINE_WINDOW)
-        names = {"game": game, "label": LABEL, "seed": seed}
+        names = {"game": game, "label": label, "seed": seed}
         parts.append(pd.DataFrame(names | {tables.ENV_FRAMES: at, "value": values}))
-    return _normalised(pd.concat(parts, ignore_index=True))
+    return normalised(pd.concat(parts, ignore_index=True))
 
 
-def _normalised(table: pd.DataFrame) -> pd.DataFrame:
-    """Adds the column human_normalised."""
+def normalised(table: pd.DataFrame) -> pd.DataFrame:
+    """Adds the column human_normalised of the column value."""
     values = table.groupby("game")["value"].transform(
         lambda returns: reference.normalised("atari", returns.name, returns)
     )
     return table.assign(human_normalised=values)
 
 
-def _draw(table: pd.DataFrame, path: pathlib.Path) -> None:
-    games = list(dict.fromkeys(table["game"]))
-    figure, axes = curves.make_panels(len(games), min(_PANEL_COLUMNS, len(games)))
-    curves.draw_panels(axes.flat, table, "game", "Return, mean of a million frames")
+def draw_games(panels: Iterable[axes_module.Axes], table: pd.DataFrame) -> None:
+    """Draws a panel for each game with the published agents; hides the panels that are left."""
+    panels = list(panels)
+    curves.draw_panels(panels, table, "game", "Return, mean of a million frames")
     published = reference.dopamine_curves()
     first = published[tables.ENV_FRAMES].min()
-    for panel, game in zip(axes.flat, games, strict=False):
+    for panel, game in zip(panels, dict.fromkeys(table["game"]), strict=False):
         last = table.loc[table["game"] == game, tables.ENV_FRAMES].max()
         # The first point also shows the agents next to a shorter run.
         is_shown = (published["game"] == game) & (published[tables.ENV_FRAMES] <= max(last, first))
-        for agent, points in published[is_shown].groupby("agent", sort=False):
-            frames = points[tables.ENV_FRAMES] / 1e6
-            panel.plot(frames, points["value"], "--", marker="o", markersize=3, label=agent)
-    curves.save(figure, path)
+        draw_published(panel, published[is_shown])
 
 
-def _add_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Adds LASER's human-normalised returns to a summary, and those of the published agents."""
-    table = _normalised(summary.assign(value=summary["mean"])).drop(columns="value")
+def draw_published(
+    panel: axes_module.Axes, table: pd.DataFrame, name: str = "{}", **style: str
+) -> None:
+    """Draws points of the published agents, columns agent, env_frames and value.
+
+    `name` is the template of a label, and `style` are properties of the lines.
+    """
+    for agent, points in table.groupby("agent", sort=False):
+        frames = points[tables.ENV_FRAMES] / 1e6
+        line = {"linestyle": "--", "markersize": 4, **_PUBLISHED_STYLES[agent], **style}
+        panel.plot(frames, points["value"], label=name.format(agent), **line)
+
+
+def add_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Adds human-normalised returns to a summary of returns, and those of the published agents."""
+    table = normalised(summary.assign(value=summary["mean"])).drop(columns="value")
     for agent in reference.DOPAMINE_AGENTS:
         name = agent.lower()
         columns = {"value": name, "human_normalised": f"{name}_human_normalised"}

@@ -27,6 +27,7 @@ def draw(
     table: pd.DataFrame,
     x: str = tables.ENV_FRAMES,
     errorbar: tuple[str, float] | None = INTERVAL,
+    labels: Iterable[str] = (),
 ) -> None:
     """Draws a line for each label, the mean over its rows at a point.
 
@@ -35,8 +36,9 @@ def draw(
       table: Columns label, `x`, value and, for an interval, seed.
       x: Column of the x axis.
       errorbar: Shaded area as in seaborn. `INTERVAL` requires three seeds; fewer are thin lines.
+      labels: Labels in the order of their colours; default: as in the table.
     """
-    order = list(dict.fromkeys(table["label"]))
+    order = list(labels) or list(dict.fromkeys(table["label"]))
     unit, axis_label = _axis_unit(table, x)
     plot = functools.partial(
         seaborn.lineplot, x=x, y="value", hue="label", style="label", hue_order=order,
@@ -70,11 +72,15 @@ def _axis_unit(table: pd.DataFrame, x: str) -> tuple[float, str]:
 def draw_panels(
     panels: Iterable[axes_module.Axes], table: pd.DataFrame, by: str, ylabel: str, **style: Any
 ) -> None:
-    """Draws the rows of each value of column `by` in a panel; hides the panels that are left."""
+    """Draws the rows of each value of column `by` in a panel; hides the panels that are left.
+
+    A label has the same colour in all panels.
+    """
     panels = iter(panels)
+    labels = list(dict.fromkeys(table["label"]))
     for title, part in table.groupby(by, sort=False):
         axes = next(panels)
-        draw(axes, part, **style)
+        draw(axes, part, labels=labels, **style)
         axes.set_title(title, parse_math=False)  # A title may hold a dollar.
         axes.set_ylabel(ylabel)
     for axes in panels:

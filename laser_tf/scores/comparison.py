@@ -1,7 +1,7 @@
 """Estimates over several games with stratified bootstrap intervals (Agarwal et al. 2021).
 
 They are rliable's, computed with SciPy, because rliable 1.2 requires arch, which does not import
-alongside the pandas of requirements.lock.
+alongside the pandas of requirements.lock. Only the interquartile mean differs, see below.
 
 Scores are float64 [seeds, games], normalised; each game has the same number of seeds.
 """
@@ -46,10 +46,18 @@ def mean(scores: np.ndarray) -> Estimate:
 
 
 def interquartile_mean(scores: np.ndarray) -> Estimate:
-    """Returns the mean of the middle half of all scores, of games and seeds together."""
+    """Returns the mean of the middle half of all scores, of games and seeds together.
+
+    Scores at the ends of this half count in part, unlike in rliable, which rounds a quarter of the
+    scores down. So the share that is left out does not depend on the number of seeds.
+    """
+    cut = scores.size / 4
+    from_start = np.clip(np.arange(1, scores.size + 1) - cut, 0, 1)
+    weights = np.minimum(from_start, from_start[::-1])
 
     def middle(table: np.ndarray) -> np.ndarray:
-        return stats.trim_mean(table.reshape(*table.shape[:-2], -1), 0.25, axis=-1)
+        ascending = np.sort(table.reshape(*table.shape[:-2], -1), axis=-1)
+        return ascending @ weights / weights.sum()
 
     return _estimate(scores, middle)
 

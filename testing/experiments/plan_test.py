@@ -1,5 +1,6 @@
 """Plans of experiments: every experiment is valid, and bad input is rejected before training."""
 
+import dataclasses
 import pathlib
 
 from absl.testing import absltest, parameterized
@@ -55,6 +56,23 @@ class PlanTest(parameterized.TestCase):
                 steps = replay.steps_per_update
                 self.assertEqual(steps, 2 * replay.unroll_length, run.title)
 
+    def test_atari5_differs_in_replay_and_trust_region_only(self):
+        laser, impala, *others = _make("atari5", seeds=1, tasks=("phoenix",))
+        self.assertEqual(
+            laser.parsed.replay.steps_per_update, impala.parsed.replay.steps_per_update
+        )
+        self.assertEqual(impala.parsed.replay.replay_fraction, 0)
+        self.assertEqual(laser.parsed.learner, impala.parsed.learner)
+        self.assertEqual(
+            dataclasses.replace(laser.parsed.agent, trust_region="none"), impala.parsed.agent
+        )
+        for run in others:
+            self.assertEqual(run.parsed.environment.protocol()["protocol"], "dopamine")
+
+    def test_labels_select_conditions(self):
+        runs = _make("atari5", labels=("R2D2", "LASER"), tasks=("phoenix",), seeds=1)
+        self.assertEqual([run.label for run in runs], ["LASER", "R2D2"])
+
     def test_tasks_of_several_names_are_one(self):
         runs = _make("reactor_3", seeds=1, tasks=("breakout", "MinAtar/Breakout-v1"))
         self.assertEqual(list(plan.directories(runs)), ["breakout"])
@@ -66,6 +84,7 @@ class PlanTest(parameterized.TestCase):
         ({"overrides": {"agent.n_stps": 3}}, ("n_stps",)),
         ({"overrides": {"agent.bins": -1}}, ("bins", -1)),
         ({"tasks": ("brakout",)}, ("brakout", "breakout")),
+        ({"labels": ("LSER",)}, ("--label", "LSER")),
         ({"config": "reactor:minatr"}, ("reactor:minatr",)),
         ({"config": "sweeps:minatar"}, ("sweeps:minatar", "reactor:minatar")),
     )

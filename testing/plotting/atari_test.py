@@ -83,8 +83,7 @@ class MilestonesTest(absltest.TestCase):
         published = ["DQN", "Rainbow", "IQN"]
         self.assertEqual(
             list(rows),
-            [(1, "LASER"), *((1, agent) for agent in published), (2, "LASER")]
-            + [(4, "LASER"), *((4, agent) for agent in published)],
+            [(1, "LASER"), (2, "LASER"), (4, "LASER"), *((4, agent) for agent in published)],
         )
         laser, iqn = rows[4, "LASER"], rows[4, "IQN"]
         pong, breakout = _normalised("pong", 4), _normalised("breakout", 20)
@@ -105,9 +104,11 @@ class MilestonesTest(absltest.TestCase):
 
     def test_episodes_of_all_runs_are_written(self):
         table = pd.read_csv(self._folder / atari.EPISODES_FILE)
-        columns = ["game", "run", "trained_env_frames", "env_frames", "return"]
+        columns = ["game", "label", "run", "trained_env_frames", "env_frames", "return"]
         self.assertEqual(list(table.columns), columns)
-        self.assertEqual(table.iloc[-1].to_list(), ["breakout", 2, 4 * MILLION, 4 * MILLION, 18.0])
+        self.assertEqual(
+            table.iloc[-1].to_list(), ["breakout", "LASER", 2, 4 * MILLION, 4 * MILLION, 18.0]
+        )
         self.assertLen(table, 2 * 2 * 7)
 
     def test_figure_and_its_numbers(self):

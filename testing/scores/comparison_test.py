@@ -17,6 +17,14 @@ class ComparisonTest(parameterized.TestCase):
         # The middle four of 0, 1, 1, 2, 2, 4, 8 and 10.
         self.assertEqual(comparison.interquartile_mean(SCORES).value, (1 + 2 + 2 + 4) / 4)
 
+    def test_repeated_seeds_leave_the_interquartile_mean_unchanged(self):
+        # 1.5 of 6 scores are left out at each end: half of 1 and half of 8.
+        scores = np.array([[0.0, 1.0, 2.0, 4.0, 8.0, 90.0]])
+        expected = (0.5 * 1 + 2 + 4 + 0.5 * 8) / 3
+        for seeds in (1, 2, 3, 4):
+            found = comparison.interquartile_mean(np.tile(scores, [seeds, 1]))
+            self.assertAlmostEqual(found.value, expected)
+
     def test_the_probability_of_improvement_counts_pairs_of_seeds(self):
         others = np.array([[1.0, 1.0, 5.0, 9.0], [1.0, 0.0, 5.0, 7.0], [-1.0, 0.0, 3.0, 0.0]])
         # Pairs won, of six: 4; 4 and two ties; 1; 5.
