@@ -3,7 +3,7 @@
 import functools
 
 from experiments import base
-from laser_tf.plotting import atari, curves
+from laser_tf.plotting import atari, curves, retention
 
 _MINATAR = ("breakout", "space_invaders")
 _LASER = base.Condition("LASER")
@@ -74,10 +74,15 @@ EXPERIMENTS = {
         config="laser:gymnasium",
         tasks=("CartPole-v1", "Acrobot-v1"),
         conditions=(_LASER,),
-        draw=curves.write,
+        draw=retention.write,
     ),
     # Continuous actions.
-    "pendulum": base.Experiment(config="laser:control", conditions=(_LASER,), draw=curves.write),
+    "continuous_control": base.Experiment(
+        config="laser:control",
+        tasks=("Pendulum-v1", "MountainCarContinuous-v0"),
+        conditions=(_LASER,),
+        draw=retention.write,
+    ),
     # By its configuration and with a longer horizon.
     "lunar_lander": base.Experiment(
         config="laser:gymnasium",
@@ -96,6 +101,6 @@ EXPERIMENTS = {
             base.Condition("discount 0.999", {"agent.discount": 0.999}),
         ),
         overrides={"run.env_frames": 700_000},
-        draw=curves.write,
+        draw=retention.write,
     ),
 }
