@@ -180,10 +180,7 @@ _GYMNASIUM: environments.Part = {
 }
 
 _CONTROL: environments.Part = {
-    "agent": {
-        "popart_step": 0.01,  # per update
-        "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
-    },
+    "agent": {"kl_threshold": 0.3},  # nats; densities move apart faster than probabilities
 }
 
 _VIZDOOM: environments.Part = {

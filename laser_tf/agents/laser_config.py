@@ -42,7 +42,7 @@ class LaserConfig(agent_config.AgentConfig):
         config_checks.check_range(self, "pixel_control_cell", 1)
         # Bounds of `distributions.gaussian`, whose import takes seconds.
         config_checks.check_range(
-            self, "initial_std", above=0.1, below=2, reason="these are the bounds of the deviation"
+            self, "initial_std", above=0.3, below=2, reason="these are the bounds of the deviation"
         )
         self._check_fractions("lambda_", "popart_step")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):

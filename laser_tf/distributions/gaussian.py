@@ -24,7 +24,7 @@ from tensorflow_probability import distributions as tfd
 
 from laser_tf.distributions import base
 
-MIN_STD, MAX_STD = 0.1, 2.0  # of a latent action, whose typical range is [-1, 1]
+MIN_STD, MAX_STD = 0.3, 2.0  # of a latent action, whose typical range is [-1, 1]
 _MAX_MEAN = 3.0  # absolute; tanh(3) is 0.995
 # Gauss-Hermite quadrature: E f(z) = sum_i w_i f(x_i) for a standard normal z. The max error of the
 # entropy is 0.003 nats at a deviation of 2; it would be 0.1 nats at 5.
@@ -68,7 +68,7 @@ class Gaussian(base.Distribution):
         self._shift = float(np.log((initial_std - MIN_STD) / (MAX_STD - initial_std)))
 
     def parameters(self, outputs: tf.Tensor) -> Parameters:
-        """Returns means in [-3, 3] from a tanh and deviations in [0.1, 2] from a sigmoid."""
+        """Returns means in [-3, 3] from a tanh and deviations in [0.3, 2] from a sigmoid."""
         mean, spread = tf.split(outputs, 2, axis=-1)
         std = MIN_STD + (MAX_STD - MIN_STD) * tf.sigmoid(spread + self._shift)
         return Parameters(_MAX_MEAN * tf.tanh(mean / _MAX_MEAN), std)

@@ -66,20 +66,20 @@ class DensityTest(parameterized.TestCase):
 
 
 class ParametersTest(parameterized.TestCase):
-    @parameterized.parameters(0.11, 0.5, 1.9)
+    @parameterized.parameters(0.31, 0.5, 1.9)
     def test_zero_outputs_give_the_initial_std(self, initial_std):
         mean, std = _family(initial_std=initial_std).parameters(tf.zeros([2, 2 * D]))
         np.testing.assert_array_equal(mean, np.zeros([2, D]))
         np.testing.assert_allclose(std, np.full([2, D], initial_std), rtol=1e-4)
 
-    @parameterized.parameters((-1e4, -3.0, 0.1), (1e4, 3.0, 2.0))
+    @parameterized.parameters((-1e4, -3.0, 0.3), (1e4, 3.0, 2.0))
     def test_mean_and_std_are_bounded(self, output, *bounds):
         # A narrow policy would leave the trust region with each update.
         parameters = _family().parameters(tf.fill([2, 2 * D], output))
         for actual, bound in zip(parameters, bounds, strict=True):
             np.testing.assert_allclose(actual, np.full([2, D], bound), rtol=1e-4)
 
-    @parameterized.parameters(0.1, 2.0)
+    @parameterized.parameters(0.3, 2.0)
     def test_initial_std_at_a_bound_is_rejected(self, initial_std):
         with messages.raises(errors.ConfigError, "initial_std", str(initial_std)):
             laser_config.LaserConfig(initial_std=initial_std)
