@@ -157,7 +157,7 @@ _BABYAI: environments.Part = {
 _GYMNASIUM: environments.Part = {
     "agent": {
         "mlp_units": (64, 64),
-        # Values of rarely seen states overshoot with ReLU, see docs/results/laser.md.
+        # Values of rarely seen states overshoot with ReLU, see docs/results/vectors.md.
         "mlp_activation": "tanh",
         "normalise_vectors": True,
         "fusion_units": 128,  # of observations with images, texts and vectors
