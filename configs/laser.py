@@ -180,7 +180,10 @@ _GYMNASIUM: environments.Part = {
 }
 
 _CONTROL: environments.Part = {
-    "agent": {"kl_threshold": 0.3},  # nats; densities move apart faster than probabilities
+    "agent": {
+        "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
+        "initial_std": 1.0,  # half ranges; explores until the first rewards
+    }
 }
 
 _VIZDOOM: environments.Part = {

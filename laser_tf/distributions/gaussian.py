@@ -7,11 +7,10 @@ The entropy of a squashed policy is that of the action in units of half ranges, 
 of the uniform distribution. The latent entropy has no upper bound, and its bonus would drive
 actions to the bounds. A clipped policy uses the latent entropy, because it has no other.
 
-Mean and standard deviation are bounded. The step of an update has about the same length at any
-deviation, so that KL(pi_old || pi_new) of an update grows with 1 / std^2. Without a lower bound,
-the cost of actions shrank the deviation of MountainCarContinuous to 0.001 within 20,000 frames, and
-the trust region of LASER then rejected 99% of all transitions (docs/results/vectors.md). Acme and
-SAC bound the deviation, too.
+Mean and standard deviation are bounded. An update moves the mean by about the same distance at any
+deviation, so that its KL divergence grows with 1 / std^2. Narrow policies leave LASER's trust
+region with each update, and then no data corrects them (docs/results/vectors.md). SAC and Acme
+bound the deviation, too.
 """
 
 import math

@@ -22,7 +22,8 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
         retained = (last quarter - b) / (best window - b)
 
     The base b is 0 if the best window is above 0, otherwise the mean return of the first window
-    with an episode, whose policy is nearly random.
+    with an episode, whose policy is nearly random. The value is not finite if that window is the
+    best one.
     """
     curves.write(runs, output)
     rows = [
@@ -41,10 +42,11 @@ def _measure(run: pathlib.Path, task: str) -> tuple[int, float, float, float]:
     budget, episodes = run_directory.read_config(run)["run"]["env_frames"], tasks[task]
     ends = np.arange(1, _WINDOWS + 1) * budget / _WINDOWS
 
-    def means(at: np.ndarray, window: float) -> np.ndarray:
+    def means(at: np.ndarray, window: int) -> np.ndarray:
         return aggregates.window_means(episodes.env_frames, episodes.returns, at, window)
 
-    windows = means(ends, budget / _WINDOWS)
-    best, (last,) = np.nanmax(windows), means(ends[-1:], budget / 4)
+    windows = means(ends, budget // _WINDOWS)
+    best, (last,) = np.nanmax(windows), means(ends[-1:], budget // 4)
     base = 0.0 if best > 0 else windows[~np.isnan(windows)][0]
-    return budget, best, last, (last - base) / (best - base)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return budget, best, last, (last - base) / (best - base)
