@@ -166,6 +166,9 @@ _GYMNASIUM: environments.Part = {
         # sigma falls below 0.1 if all returns are alike, and the advantages become noise.
         "popart_step": 1e-3,
         "popart_rises_at_once": True,  # bounds gradients, see docs/results/vectors.md
+        # Smaller than on Atari. Divided by PopArt's scale, the advantages of LunarLander are small,
+        # and with 0.01 its policies become more random late in the run.
+        "entropy_cost": 2e-3,
         # One learning rate serves returns of 500 and of -1,500. Without normalisation, the gradient
         # of the value loss would be a thousand times that of the policy in shared layers.
         "reward_clip": "none",
@@ -183,6 +186,7 @@ _CONTROL: environments.Part = {
     "agent": {
         "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
         "initial_std": 1.0,  # half ranges; explores until the first rewards
+        "entropy_cost": 0.01,  # as in `_LASER`
     }
 }
 
