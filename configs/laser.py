@@ -157,7 +157,7 @@ _BABYAI: environments.Part = {
 _GYMNASIUM: environments.Part = {
     "agent": {
         "mlp_units": (64, 64),
-        # Values of rarely seen states overshoot with ReLU, see docs/results/laser.md.
+        # Values of rarely seen states overshoot with ReLU, see docs/results/vectors.md.
         "mlp_activation": "tanh",
         "normalise_vectors": True,
         "fusion_units": 128,  # of observations with images, texts and vectors
@@ -165,6 +165,10 @@ _GYMNASIUM: environments.Part = {
         # Per update; Hessel et al. use 3e-4. A run has only a few thousand updates. With 0.01,
         # sigma falls below 0.1 if all returns are alike, and the advantages become noise.
         "popart_step": 1e-3,
+        "popart_rises_at_once": True,  # bounds gradients, see docs/results/vectors.md
+        # Smaller than on Atari. Divided by PopArt's scale, the advantages of LunarLander are small,
+        # and with 0.01 its policies become more random late in the run.
+        "entropy_cost": 2e-3,
         # One learning rate serves returns of 500 and of -1,500. Without normalisation, the gradient
         # of the value loss would be a thousand times that of the policy in shared layers.
         "reward_clip": "none",
@@ -180,13 +184,10 @@ _GYMNASIUM: environments.Part = {
 
 _CONTROL: environments.Part = {
     "agent": {
-        "discount": 0.95,  # found on Pendulum with one seed
-        "mlp_activation": "relu",  # used for the Pendulum results
-        "popart_step": 0.01,  # per update; used for the Pendulum results
         "kl_threshold": 0.3,  # nats; densities move apart faster than probabilities
-    },
-    # RMSProp's mean of squares starts at one, so that small gradients first take small steps.
-    "learner": {"gradient_clip": 1.0},
+        "initial_std": 1.0,  # half ranges; explores until the first rewards
+        "entropy_cost": 0.01,  # as in `_LASER`
+    }
 }
 
 _VIZDOOM: environments.Part = {

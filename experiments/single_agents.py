@@ -4,7 +4,7 @@ import functools
 
 from experiments import base
 from laser_tf.environments import atari as atari_suite
-from laser_tf.plotting import atari, atari5, curves
+from laser_tf.plotting import atari, atari5, curves, retention
 from laser_tf.scores import atari5 as atari5_scores
 
 _MINATAR = ("breakout", "space_invaders")
@@ -102,10 +102,15 @@ EXPERIMENTS = {
         config="laser:gymnasium",
         tasks=("CartPole-v1", "Acrobot-v1"),
         conditions=(_LASER,),
-        draw=curves.write,
+        draw=retention.write,
     ),
     # Continuous actions.
-    "pendulum": base.Experiment(config="laser:control", conditions=(_LASER,), draw=curves.write),
+    "continuous_control": base.Experiment(
+        config="laser:control",
+        tasks=("Pendulum-v1", "MountainCarContinuous-v0"),
+        conditions=(_LASER,),
+        draw=retention.write,
+    ),
     # By its configuration and with a longer horizon.
     "lunar_lander": base.Experiment(
         config="laser:gymnasium",
@@ -124,6 +129,6 @@ EXPERIMENTS = {
             base.Condition("discount 0.999", {"agent.discount": 0.999}),
         ),
         overrides={"run.env_frames": 700_000},
-        draw=curves.write,
+        draw=retention.write,
     ),
 }

@@ -55,7 +55,9 @@ class Laser(base.PolicyAgent):
         )
         # Networks do not read the task. Only PopArt learns a separate value function per task.
         self._state_values = (
-            state_values.PopArtStateValues(spec.num_tasks, config.popart_step)
+            state_values.PopArtStateValues(
+                spec.num_tasks, config.popart_step, rises_at_once=config.popart_rises_at_once
+            )
             if config.popart
             else state_values.StateValues()
         )

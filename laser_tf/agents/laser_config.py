@@ -29,6 +29,7 @@ class LaserConfig(agent_config.AgentConfig):
     kl_threshold: float = 0.1  # nats; b: transitions of smaller relevance are trusted
     popart: bool = False  # learn the values of each task at unit scale
     popart_step: float = 3e-4  # fraction; step size of the moments per update; Hessel et al. 2019
+    popart_rises_at_once: bool = False  # sigma follows larger targets without delay
     continuous_policy: str = "squashed"  # Gaussian of continuous actions: squashed or clipped
     initial_std: float = 0.5  # half ranges; initial standard deviation of the Gaussian
     pixel_control_cost: float = 0.0  # weight; auxiliary PixelControl loss; 0: off
@@ -39,8 +40,9 @@ class LaserConfig(agent_config.AgentConfig):
         config_checks.check_choice(self, "trust_region", TRUST_REGIONS)
         config_checks.check_choice(self, "continuous_policy", CONTINUOUS_POLICIES)
         config_checks.check_range(self, "pixel_control_cell", 1)
+        # Bounds of `distributions.gaussian`, whose import takes seconds.
         config_checks.check_range(
-            self, "initial_std", 0.01, 10, "most actions would be at the bounds"
+            self, "initial_std", above=0.3, below=2, reason="these are the bounds of the deviation"
         )
         self._check_fractions("lambda_", "popart_step")
         for name in ("baseline_cost", "entropy_cost", "pixel_control_cost"):

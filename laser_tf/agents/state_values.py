@@ -46,12 +46,13 @@ class StateValues(tf.Module):
 class PopArtStateValues(tf.Module):
     """V(x) of each of K tasks, learned at unit scale, see `ops.popart`.
 
-    `step` is the step size of the moments' moving averages per update.
+    `step` is the step size of the moments' moving averages per update. For `rises_at_once`, see
+    `popart.update`.
     """
 
-    def __init__(self, num_tasks: int, step: float):
+    def __init__(self, num_tasks: int, step: float, *, rises_at_once: bool = False):
         super().__init__()
-        self._step = step
+        self._step, self._rises_at_once = step, rises_at_once
         self._layer = heads.dense(num_tasks)
         # Initial moments leave values unchanged. Checkpoints contain these untrained variables.
         self._mean = tf.Variable(tf.zeros([num_tasks]), trainable=False, name="mean")
@@ -76,7 +77,9 @@ class PopArtStateValues(tf.Module):
         computed again.
         """
         old = self._statistics()
-        new = popart.update(old, targets, mask, tasks, self._step)
+        new = popart.update(
+            old, targets, mask, tasks, self._step, rises_at_once=self._rises_at_once
+        )
         kernel, bias = popart.preserve_outputs(old, new, self._layer.kernel, self._layer.bias)
         for variable, value in (
             (self._mean, new.mean),

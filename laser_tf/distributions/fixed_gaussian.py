@@ -16,7 +16,7 @@ class FixedGaussian(gaussian.Gaussian):
           action: Action spec, float32 [D] with finite bounds.
           std: Standard deviation in half ranges: 1 is the distance from the middle to a bound.
         """
-        super().__init__(action, squashed=False, initial_std=std)
+        super().__init__(action, squashed=False)
         self.output_size = action.shape[0]
         self._std = std
 

@@ -7,7 +7,9 @@ import tensorflow as tf
 from laser_tf import kernels
 from laser_tf.ops import joint_batch
 
-_MAX_COUNT = 1e6  # Vectors. Capping the count gives later vectors a minimum weight.
+# Later vectors do not change the moments. Moments that follow the policy change the policy, and a
+# small learning rate cannot correct this: see docs/results/vectors.md.
+MAX_COUNT = 5e5
 _MAX_NORMALISED_NUMBER = 10.0  # Limits the effect of rare spikes on the network.
 _VARIANCE_EPSILON = 1e-8
 _MAX_NORMALISED_PIXEL = 5.0  # Burda et al. 2018.
@@ -55,9 +57,10 @@ class RunningMoments(tf.Module):
     def update(self, vectors: tf.Tensor, mask: tf.Tensor) -> None:
         """Adds the vectors, float32 [N, D], with a true `mask`, bool [N], to the moments.
 
-        Non-finite vectors are ignored: the learner skips an update with a non-finite gradient, but
-        the moments would never recover. With several learners the vectors of all learners are
-        added. The update is equation 2.1 of Chan, Golub and LeVeque (1983):
+        After `MAX_COUNT` vectors the moments stay constant. Non-finite vectors are ignored: the
+        learner skips an update with a non-finite gradient, but the moments would never recover.
+        With several learners the vectors of all learners are added. The update is equation 2.1 of
+        Chan, Golub and LeVeque (1983):
 
             delta = m_B - m,   w = n_B / (n + n_B),   v = n_B / (n_0 + n + n_B)
             m' = m + w delta,  s' = (1 - v) s + v (s_B + (1 - w) delta^2)
@@ -85,7 +88,7 @@ def _merged(
     prior_count: float,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Returns mean, variance and count with the vectors of a batch, see `RunningMoments.update`."""
-    mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1)
+    mask &= tf.reduce_all(tf.math.is_finite(vectors), axis=-1) & (count < MAX_COUNT)
     kept = tf.where(mask[:, None], vectors, 0.0)
     added, summed = joint_batch.all_reduce_sum(
         (tf.reduce_sum(tf.cast(mask, tf.float32)), tf.reduce_sum(kept, axis=0))
@@ -106,7 +109,7 @@ def _merged(
     return (
         tf.where(is_finite, new_mean, mean),
         tf.where(is_finite, new_variance, variance),
-        tf.minimum(count + added, _MAX_COUNT),
+        count + added,
     )
 
 

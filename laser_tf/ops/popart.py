@@ -70,6 +70,8 @@ def update(
     mask: tf.Tensor,
     tasks: tf.Tensor,
     step: float,
+    *,
+    rises_at_once: bool = False,
 ) -> Statistics:
     """Returns statistics after one step toward the moments of the targets G of each task.
 
@@ -84,6 +86,10 @@ def update(
 
         nu' - mu'^2 = (1 - step) (nu - mu^2 + step d^2) + step s^2
 
+    With `rises_at_once`, sigma'^2 is at least the mean of (G - mu')^2 in the batch. Normalised
+    targets, and so the gradients, are then bounded when returns grow suddenly. With a small step
+    alone, the first goal of a task with rare rewards is a target of up to 1 / sqrt(step) sigma.
+
     Statistics do not change, to the last bit, for tasks without targets or with non-finite targets.
     The learner skips weight updates with non-finite targets, but NaN statistics could not recover.
     With several replicas, the moments are those of the joint batch.
@@ -94,6 +100,7 @@ def update(
       mask: Mask, bool [T, B]. Targets are not read where it is false.
       tasks: Task of each batch entry, int32 [B], from 0 to K - 1.
       step: Step size of the moving averages, in (0, 1].
+      rises_at_once: Whether sigma follows larger targets without delay. Not in the papers.
     """
     mean, variance = statistics
     has_task = tf.one_hot(tasks, mean.shape[0], True, False, dtype=tf.bool)  # [B, K]
@@ -110,6 +117,8 @@ def update(
 
     new_mean = mean + step * shift
     new_variance = (1 - step) * (variance + step * tf.square(shift)) + step * spread
+    if rises_at_once:
+        new_variance = tf.maximum(new_variance, spread + tf.square((1 - step) * shift))
     is_valid = (counts > 0) & tf.math.is_finite(new_mean) & tf.math.is_finite(new_variance)
     return Statistics(
         mean=tf.stop_gradient(tf.where(is_valid, new_mean, mean)),

@@ -38,7 +38,8 @@ class _Gaussian:
 
     def parameters(self, outputs):
         mean, spread = np.split(np.asarray(outputs, np.float64), 2, axis=-1)
-        return mean, 1e-3 + np.log1p(np.exp(spread + self._shift))
+        std = 0.3 + 1.7 / (1 + np.exp(-spread - self._shift))
+        return 3 * np.tanh(mean / 3), std
 
     def log_prob(self, parameters):
         return numpy_reference.gaussian_log_density(self._latent, *parameters)

@@ -7,8 +7,10 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 from dm_env import specs
 
+from laser_tf import errors
+from laser_tf.agents import laser_config
 from laser_tf.distributions import factory, gaussian
-from testing import numpy_reference
+from testing import messages, numpy_reference
 
 D = 3
 LOW, HIGH = np.array([-1.0, 0.0, -50.0], np.float32), np.array([1.0, 0.1, 10.0], np.float32)
@@ -37,7 +39,7 @@ class DensityTest(parameterized.TestCase):
         for actual, expected, tolerance in (
             (family.log_prob(p, action, latent), log_p, 1e-4),
             (family.log_importance_ratio(p, q, action, latent), log_p - log_q, 1e-4),
-            (family.entropy(p), entropy, 2e-3),  # 16 quadrature points
+            (family.entropy(p), entropy, 2e-3),
             (family.kl_divergence(p, q), kl, 1e-4),
         ):
             np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=tolerance)
@@ -57,18 +59,30 @@ class DensityTest(parameterized.TestCase):
         self.assertLess(entropy, D * np.log(2))
 
     @parameterized.parameters(1e3, -1e3)
-    def test_saturated_policy_has_finite_entropy(self, mean):
-        parameters = _family().parameters(tf.fill([1, 2 * D], mean))
-        self.assertTrue(np.isfinite(_family().entropy(parameters)).all())
+    def test_entropy_is_precise_at_the_bounds(self, output):
+        parameters = _family().parameters(tf.fill([1, 2 * D], output))
+        expected = numpy_reference.gaussian_entropy(*parameters, True)
+        np.testing.assert_allclose(_family().entropy(parameters), expected, atol=D * 3.5e-3)
 
 
 class ParametersTest(parameterized.TestCase):
-    @parameterized.parameters((0.0, 0.01), (0.0, 0.5), (0.0, 10.0), (-1e4, 1e-3))
-    def test_zero_outputs_give_the_initial_std_above_a_minimum(self, outputs, expected):
-        initial_std = expected if outputs == 0 else 0.5
-        mean, std = _family(initial_std=initial_std).parameters(tf.fill([2, 2 * D], outputs))
-        np.testing.assert_array_equal(mean, np.full([2, D], outputs))
-        np.testing.assert_allclose(std, np.full([2, D], expected), rtol=1e-4)
+    @parameterized.parameters(0.31, 0.5, 1.9)
+    def test_zero_outputs_give_the_initial_std(self, initial_std):
+        mean, std = _family(initial_std=initial_std).parameters(tf.zeros([2, 2 * D]))
+        np.testing.assert_array_equal(mean, np.zeros([2, D]))
+        np.testing.assert_allclose(std, np.full([2, D], initial_std), rtol=1e-4)
+
+    @parameterized.parameters((-1e4, -3.0, 0.3), (1e4, 3.0, 2.0))
+    def test_mean_and_std_are_bounded(self, output, *bounds):
+        # A narrow policy would leave the trust region with each update.
+        parameters = _family().parameters(tf.fill([2, 2 * D], output))
+        for actual, bound in zip(parameters, bounds, strict=True):
+            np.testing.assert_allclose(actual, np.full([2, D], bound), rtol=1e-4)
+
+    @parameterized.parameters(0.3, 2.0)
+    def test_initial_std_at_a_bound_is_rejected(self, initial_std):
+        with messages.raises(errors.ConfigError, "initial_std", str(initial_std)):
+            laser_config.LaserConfig(initial_std=initial_std)
 
 
 class ActionTest(parameterized.TestCase):

@@ -32,7 +32,7 @@ class PlanTest(parameterized.TestCase):
         self.assertLen(one_seed, len(runs) // 2)
 
     def test_seeds_differ_by_a_thousand(self):
-        first, second = _make("pendulum", seeds=2)
+        first, second = _make("continuous_control", seeds=2, tasks=("Pendulum-v1",))
         self.assertEqual(second.parsed.run.seed - first.parsed.run.seed, 1_000)
 
     def test_overrides_apply_to_all_runs(self):

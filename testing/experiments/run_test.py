@@ -74,7 +74,7 @@ class RunTest(absltest.TestCase):
 
     def test_override_without_a_value_is_rejected(self):
         with messages.raises(errors.UserError, "--override", "x"):
-            run.main(["--experiment=pendulum", "--override=x"])
+            run.main(["--experiment=continuous_control", "--override=x"])
 
 
 if __name__ == "__main__":

@@ -54,6 +54,16 @@ class RunningMomentsTest(parameterized.TestCase):
         self.assertEmpty(moments.trainable_variables)
         self.assertLen(moments.variables, 3)
 
+    def test_moments_are_constant_after_the_max_count(self):
+        moments = normalisers.RunningMoments(D)
+        vectors, mask = tf.random.stateless_normal([100, D], [1, 2]), tf.fill([100], True)
+        moments._count.assign(normalisers.MAX_COUNT - 1)
+        for is_updated in (True, False):
+            before = [variable.numpy() for variable in moments.variables]
+            moments.update(vectors + 1e6, mask)
+            for old, new in zip(before, moments.variables, strict=True):
+                self.assertEqual((old != new.numpy()).all(), is_updated)
+
     def test_overflowing_square_keeps_moments_of_its_entry(self):
         moments = normalisers.RunningMoments(D)
         moments.update(*next(_batches()))

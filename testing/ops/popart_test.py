@@ -66,6 +66,25 @@ class UpdateTest(parameterized.TestCase):
             self.assertEqual(actual[0], before[0])
             np.testing.assert_array_equal(actual[1:], expected[1:])
 
+    def test_scale_that_rises_at_once_bounds_normalised_targets(self):
+        old, targets, mask = _statistics(), 1e3 * _targets(), _mask()
+        slow = popart.update(old, targets, mask, TASKS, STEP)
+        poisoned = tf.constant(np.where(mask, targets, np.nan), tf.float32)
+        new = popart.update(old, poisoned, mask, TASKS, STEP, rises_at_once=True)
+        np.testing.assert_array_equal(new.mean, slow.mean)
+        squares = np.square(popart.normalise(new, targets, TASKS))
+        for task in range(K - 1):
+            entries = task == TASKS
+            mean_square = squares[:, entries][mask[:, entries]].mean()
+            self.assertAlmostEqual(float(mean_square), 1.0, places=4)
+        self.assertEqual(new.variance[K - 1], old.variance[K - 1])
+        # Smaller targets change nothing.
+        arguments = new, 1e-3 * targets, mask, TASKS, STEP
+        for one, other in zip(
+            popart.update(*arguments), popart.update(*arguments, rises_at_once=True), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
     def test_scale_far_below_the_mean_is_precise(self):
         # In float32, the difference of mean square and squared mean would be noise.
         rng = np.random.default_rng(0)
