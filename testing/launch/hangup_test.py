@@ -108,7 +108,7 @@ class EarlyInterruptTest(parameterized.TestCase):
         for folder in ("/launch/", "/laser_tf/"):  # what Python itself says before is not ours
             self.assertNotIn(folder, errors)
         if "frozen runpy" not in errors:
-            self.assertLessEqual(len(commands.without_warnings(errors)), 1, errors)
+            self.assertNotIn("Traceback", errors)
 
 
 if __name__ == "__main__":

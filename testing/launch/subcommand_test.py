@@ -47,7 +47,11 @@ while not record.with_name(sys.argv[-1]).exists():
 print("all of", record.name, flush=True)
 if record.name == "e":
     sys.exit("error: there is no level e")
-sys.exit(record.name == "b")
+if record.name == "b":
+    record.with_name("failed").touch()
+    sys.exit(1)
+if sys.argv[-1] == "failed":
+    time.sleep(0.5)  # b has ended by then, too
 """
 
 
@@ -84,7 +88,7 @@ class RunAllTest(absltest.TestCase):
     def test_failure_starts_no_command_and_waits_for_others(self):
         self.expected = "ab"
         with messages.raises(command_line.UsageError, "launch.train", 1, "b.log"):
-            self._run(("a", "b"), ("b", "a"), ("c", "a"), at_once=2)
+            self._run(("a", "failed"), ("b", "a"), ("c", "a"), at_once=2)
 
     def test_error_of_a_command_is_in_the_message(self):
         self.expected = "ae"
