@@ -53,7 +53,7 @@ EXPERIMENTS = {
     ),
     # All agents on five games that estimate the median over 57, by Dopamine's protocol.
     "atari5": base.Experiment(
-        config="laser:atari_dopamine",
+        config="laser:atari",
         tasks=atari5_scores.GAMES,
         conditions=(
             base.Condition(atari.LABEL),

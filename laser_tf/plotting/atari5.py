@@ -56,15 +56,19 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
 
 def _read(runs: tables.Runs) -> list[pd.DataFrame]:
     """Returns the episodes of each run that has any."""
+    existing = [
+        (run, game, label, number)
+        for game, labels in runs.items()
+        for label, seeds in labels.items()
+        for number, run in enumerate(seeds, 1)
+        if run.exists()
+    ]
     parts = []
-    for game, labels in runs.items():
-        for label, seeds in labels.items():
-            for number, run in enumerate(seeds, 1):
-                if run.exists():
-                    try:
-                        parts.append(atari.read_run(run, game, label, number))
-                    except errors.UserError as error:
-                        logging.warning("Left out a run: %s", error)
+    for names in existing:
+        try:
+            parts.append(atari.read_run(*names))
+        except errors.UserError as error:
+            logging.warning("Left out a run: %s", error)
     if not parts:
         raise errors.UserError(f"No run of {', '.join(runs)} has a finished episode. Train a run.")
     return parts

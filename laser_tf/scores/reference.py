@@ -14,8 +14,8 @@ Sources of the files `*_reference_scores.csv`:
 `dopamine_curves.csv` is taken from Dopamine's baselines (Castro et al. 2018; Apache License 2.0;
 https://github.com/google/dopamine, baselines/atari/data): raw returns on 55 Atari games, mean of
 five seeds. A column is named by env frames: its values are means over the training episodes of the
-million frames that end there (Dopamine's iteration), epsilon 0.01 included. In the first million,
-epsilon falls from 1 to 0.09 (epsilon_decay_period in Dopamine's gin files): the agents explore.
+million frames that end there (Dopamine's iteration), epsilon 0.01 included. The first million is
+left out, because epsilon falls from 1 to 0.09 there (epsilon_decay_period in Dopamine's gin files).
 Defender and surround are missing.
 """
 
@@ -69,13 +69,10 @@ def dmlab_test_levels() -> dict[str, str]:
 
 @functools.cache
 def dopamine_curves() -> "pd.DataFrame":
-    """Returns Dopamine's returns: the columns game, agent, env_frames and value.
-
-    The first million frames are left out, because the agents explore there.
-    """
+    """Returns Dopamine's returns: the columns game, agent, env_frames and value."""
     import pandas as pd
 
-    table = pd.read_csv(_FOLDER / "dopamine_curves.csv").drop(columns=str(DOPAMINE_WINDOW))
+    table = pd.read_csv(_FOLDER / "dopamine_curves.csv")
     curves = table.melt(["game", "agent"], var_name="env_frames")
     return curves.astype({"env_frames": int})
 

@@ -57,7 +57,7 @@ if sys.argv[-1] == "failed":
 
 class RunAllTest(absltest.TestCase):
     def _run(self, *names_and_waits, at_once):
-        """Runs a command each, which ends when another one has started."""
+        """Runs a command each, which ends when another one has started or b has failed."""
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         program = folder / "command"
         program.write_text(TRAIN)
