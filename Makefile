@@ -23,7 +23,7 @@ DOCS_INSTALLED := $(DOCS_VENV)/installed
 .DEFAULT_GOAL := test
 
 train: $(INSTALLED)
-	@$(VENV)/bin/python -m launch.train --config=configs/laser.py:atari --workdir=runs/pong
+	@$(VENV)/bin/python -m launch.train --config=configs/laser.py:pong --workdir=runs/pong
 
 test: $(INSTALLED)
 	@$(VENV)/bin/ruff format --check --quiet . || { echo "run 'make format'" >&2; exit 1; }

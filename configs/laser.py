@@ -49,6 +49,12 @@ _ATARI: environments.Part = {
         "spare_cores": 1,  # For the emulators. A deep torso needs all cores: 0.
     },
 }
+# `make train`, minutes on two cores.
+_PONG: environments.Part = {
+    # With 0.01, most runs learn later: see docs/results/laser.md.
+    "agent": {"entropy_cost": 3e-3},
+    "run": {"env_frames": 2_000_000},
+}
 _DOPAMINE: environments.Part = {"environment": atari.PROTOCOLS[atari.DOPAMINE]}
 _REVISITING: environments.Part = {"environment": atari.PROTOCOLS[atari.REVISITING]}
 
@@ -250,6 +256,7 @@ VARIANTS: environments.Variants = {
     "gymnasium": (environments.GYMNASIUM, _LASER, _GYMNASIUM),
     "minatar": (environments.MINATAR, _LASER, _MINATAR),
     "minatar_multitask": (environments.MINATAR, _LASER, _MINATAR_MULTITASK),
+    "pong": (environments.ATARI, _LASER, _ATARI, _PONG),
     "tmaze": (environments.T_MAZE, _LASER, _TMAZE),
     "vizdoom": (environments.VIZDOOM, _LASER, _VIZDOOM),
 }

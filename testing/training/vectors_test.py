@@ -32,7 +32,7 @@ class VectorsTest(parameterized.TestCase):
         config = laser.get_config("control")
         config.environment.suite = "dm_env"
         config.environment.task = "testing.environments.small_target:Target"
-        config.run.env_frames = 20_000
+        config.run.env_frames = 40_000
         # At random -2.5 an episode of 5 steps, in the middle of the bounds -2.
         self.assertGreater(_mean_return(config), -1.6)
 
