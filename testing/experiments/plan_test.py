@@ -66,8 +66,11 @@ class PlanTest(parameterized.TestCase):
         self.assertEqual(
             dataclasses.replace(laser.parsed.agent, trust_region="none"), impala.parsed.agent
         )
-        for run in others:
-            self.assertEqual(run.parsed.environment.protocol()["protocol"], "dopamine")
+        for run in (laser, impala, *others):
+            environment = run.parsed.environment
+            self.assertEqual(environment.life_loss_is_end, run.label != "R2D2", run.label)
+            dopamine = dataclasses.replace(environment, life_loss_is_end=False)
+            self.assertEqual(dopamine.protocol()["protocol"], "dopamine")
 
     def test_labels_select_conditions(self):
         runs = _make("atari5", labels=("R2D2", "LASER"), tasks=("phoenix",), seeds=1)
