@@ -12,7 +12,7 @@ _LASER = base.Condition("LASER")
 _DOPAMINE: base.Overrides = {
     f"environment.{key}": value
     for key, value in atari_suite.PROTOCOLS[atari_suite.DOPAMINE].items()
-    # Agents keep their own setting, which affects learning only. Episodes are complete.
+    # Each agent keeps its own `life_loss_is_end`: it affects learning, not episodes and returns.
     if key != "life_loss_is_end"
 }
 
