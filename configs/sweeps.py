@@ -101,9 +101,12 @@ _VIZDOOM: environments.Part = {
     "run": {"env_frames": 500_000, "evaluation_episodes": 0},
 }
 
-# The paper's grid with the small agents of `laser.py:atari`.
+# The paper's grid with the small agents of `laser.py:atari`. The grid is for the paper's optimizer
+# and an entropy term of online unrolls.
 _ATARI_SMALL: environments.Part = {
+    "agent": {"entropy_on_replay": False},
     "replay": {"capacity": 180_000},  # agent steps, of all members together
+    "learner": {"optimizer": "rmsprop"},
 }
 
 # Section 5.1: 32 online and 128 replayed unrolls per batch (80%). For the "96% replay data per
