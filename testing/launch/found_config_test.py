@@ -130,7 +130,7 @@ class ConfigFlagTest(parameterized.TestCase):
         ("laser:catch", "--config.run.env_frames=1.5", "env_frames", 1.5),
         ("laser:atari", "--config.environment.task=pogn", "pogn", "pong"),
         ("laser:atari", "--config.replay.scheme=episodes", "replay.capacity", 27000),
-        ("laser:atari", "--config.replay.scheme=replay_only", "agent.entropy_on_replay"),
+        ("laser:catch", "--config.replay.scheme=replay_only", "agent.entropy_on_replay"),
         ("r2d2:tmaze", "--config.agent.entropy_cost=0.1", "entropy_cost"),
         ("reactor:minatar", "--config.replay.priority_exponent=0", "priority_exponent"),
     )
