@@ -101,12 +101,9 @@ _VIZDOOM: environments.Part = {
     "run": {"env_frames": 500_000, "evaluation_episodes": 0},
 }
 
-# The paper's grid with the small agents of `laser.py:atari`. The grid is for the paper's optimizer
-# and an entropy term of online unrolls.
+# The paper's grid with the small agents of `laser.py:atari`.
 _ATARI_SMALL: environments.Part = {
-    "agent": {"entropy_on_replay": False},
     "replay": {"capacity": 180_000},  # agent steps, of all members together
-    "learner": {"optimizer": "rmsprop"},
 }
 
 # Section 5.1: 32 online and 128 replayed unrolls per batch (80%). For the "96% replay data per
@@ -126,7 +123,7 @@ def _parts(agent: str, *parts: environments.Part) -> tuple[environments.Part, ..
 
 
 VARIANTS: environments.Variants = {
-    "atari": _parts("atari", _ATARI, _ATARI_SMALL),
+    "atari": _parts("atari", laser.ATARI_RMSPROP, _ATARI, _ATARI_SMALL),
     "atari_paper": _parts("atari_paper", _ATARI, _ATARI_PAPER),
     "catch": _parts("catch", _CATCH, _SMALL_GRID),
     "catch_companions": _parts("catch", _CATCH, _CATCH_COMPANIONS),
