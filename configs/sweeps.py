@@ -123,7 +123,7 @@ def _parts(agent: str, *parts: environments.Part) -> tuple[environments.Part, ..
 
 
 VARIANTS: environments.Variants = {
-    "atari": _parts("atari", laser.ATARI_RMSPROP, _ATARI, _ATARI_SMALL),
+    "atari": _parts("atari", _ATARI, _ATARI_SMALL),
     "atari_paper": _parts("atari_paper", _ATARI, _ATARI_PAPER),
     "catch": _parts("catch", _CATCH, _SMALL_GRID),
     "catch_companions": _parts("catch", _CATCH, _CATCH_COMPANIONS),
