@@ -41,7 +41,7 @@ _ATARI: environments.Part = {
     "replay": {
         "batch_size": 8,  # unrolls; smaller than in the papers, for more updates per frame
         "capacity": 20_000,  # agent steps
-        "queue_capacity": 2,  # unrolls; in a longer queue they get older if the learner is slow
+        "queue_capacity": 2,  # unrolls; a longer queue holds older ones if the learner is slow
         "priority_exponent": 0.0,  # uniform; section 5.2
     },
     "learner": {
