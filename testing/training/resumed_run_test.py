@@ -139,7 +139,7 @@ class ResumedRunTest(parameterized.TestCase):
         messages.assert_names(text, "agent.entropy_cost", 0.5, 0.01)
 
     def test_stopped_warm_up_is_counted_and_continued(self):
-        config = fakes.r2d2_catch_config(run={"env_frames": 2_000}, replay={"warm_up": 500})
+        config = fakes.r2d2_catch_config(run={"env_frames": 4_000}, replay={"warm_up": 1_500})
         run = runs.make(config, self._workdir)
         stop, episodes = threading.Event(), []
 
@@ -157,8 +157,8 @@ class ResumedRunTest(parameterized.TestCase):
         # An episode of catch has 10 steps; some wait in the queue.
         self.assertBetween(again.env_frames, 10 * 50 - 400, 10 * len(episodes) + 400)
         runs.go_on(again)
-        # A sequence counts as 5 steps, so that the warm-up takes 1,000 steps.
-        expected = (2_000 - 1_000) / 40
+        # A sequence counts as 5 steps, so that the warm-up takes 3,000 steps.
+        expected = (4_000 - 3_000) / 40
         self.assertAlmostEqual(int(again.counters.learner_updates), expected, delta=3)
 
     def test_contextual_replay_is_restored(self):
