@@ -75,6 +75,10 @@ class AveragePolicyAgent(base.PolicyAgent):
     def _acting_network(self) -> Any:
         return self._policy
 
+    @property
+    def _second_network(self) -> Any:
+        return self._average
+
     def _policy_outputs(
         self, env_output: types.EnvOutput, core_state: Any
     ) -> tuple[tf.Tensor, Any]:
@@ -90,9 +94,6 @@ class AveragePolicyAgent(base.PolicyAgent):
             self._average.trainable_variables, self._policy.trainable_variables, strict=True
         ):
             average.assign(decay * average + (1 - decay) * variable)
-        # Moments are copied, not averaged: both networks must read the same inputs.
-        for average, moment in zip(self._average.moments, self._policy.moments, strict=True):
-            average.assign(moment)
 
     def _compute_experience(self, unroll: types.Unroll) -> Experience:
         """Evaluates the policy on an unroll [T + 1, B, ...]."""

@@ -91,6 +91,11 @@ class Agent(tf.Module, abc.ABC):
         It maps an `EnvOutput`, [T, B, ...], and a core state to outputs and the next core state.
         """
 
+    @property
+    def _second_network(self) -> Any:
+        """Returns the target or average network, which reads the same inputs; None without one."""
+        return None
+
     def initial_state(self, batch_size: int | tf.Tensor) -> Any:
         """Returns the core state before an episode, nest of [B, ...]; () without a core."""
         return self._acting_network.initial_state(batch_size)
@@ -123,6 +128,10 @@ class Agent(tf.Module, abc.ABC):
     def update_normalisers(self, env_output: types.EnvOutput) -> None:
         """Updates the moments of observations [T + 1, B, ...]; called before `loss`."""
         self._acting_network.update_normalisers(env_output)
+        if self._second_network is not None:
+            pairs = zip(self._second_network.moments, self._acting_network.moments, strict=True)
+            for second, moment in pairs:
+                second.assign(moment)
 
     @abc.abstractmethod
     def loss(self, unroll: types.Unroll) -> types.LossOutput:

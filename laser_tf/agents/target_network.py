@@ -41,13 +41,12 @@ class TargetNetworkAgent(base.Agent):
     def _acting_network(self) -> Any:
         return self._online
 
-    def after_update(self) -> None:
-        """Copies the weights to the target network every `target_period` updates.
+    @property
+    def _second_network(self) -> Any:
+        return self._target
 
-        Moments of observations are copied each time: both networks must read the same inputs.
-        """
-        for target, online in zip(self._target.moments, self._online.moments, strict=True):
-            target.assign(online)
+    def after_update(self) -> None:
+        """Copies the weights to the target network every `target_period` updates."""
         updates = self._updates.assign_add(1)
         is_due = tf.equal(updates % self._target_period, 0)
         tf.cond(is_due, self._copy_to_target, lambda: None)

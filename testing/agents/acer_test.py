@@ -265,6 +265,14 @@ class AveragePolicyTest(parameterized.TestCase):
         for new, variable in zip(*pairs, strict=True):
             np.testing.assert_array_equal(new, variable)
 
+    def test_average_policy_reads_the_same_moments(self):
+        agent = make_agent("discrete", normalise_vectors=True)
+        before = agent._policy.moments[0].numpy()
+        agent.update_normalisers(make_unroll(agent, "discrete").env_output)
+        self.assertTrue(np.any(agent._policy.moments[0] != before))
+        for one, other in zip(agent._average.moments, agent._policy.moments, strict=True):
+            np.testing.assert_array_equal(one, other)
+
     @parameterized.parameters(*SPECS)
     def test_act_uses_policy_instead_of_average(self, actions):
         agent = make_agent(actions)
