@@ -29,7 +29,7 @@ import numpy as np
 from absl import flags
 
 from laser_tf.environments import factory
-from laser_tf.host import log_messages, native_messages
+from laser_tf.host import hardware, log_messages, native_messages
 from laser_tf.replay import server_address
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.training import run_config
@@ -67,6 +67,7 @@ def main() -> None:
     spec = factory.environment_spec(config.environment)
     lock.acquire(folder / lock.FILE, flag="--checkpoint_folder")
     signals = interruption.Interruption()
+    hardware.hide_gpus()
     # TensorFlow and Reverb take seconds to load, so all other checks come first.
     from laser_tf.replay import memory, server
     from laser_tf.training import assembly

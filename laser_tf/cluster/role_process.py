@@ -44,6 +44,8 @@ class RoleProcess:
         if num_threads:
             os.environ["TF_NUM_INTRAOP_THREADS"] = str(num_threads)
             os.environ["TF_NUM_INTEROP_THREADS"] = str(num_threads)
+        if not spec.num_gpus:
+            hardware.hide_gpus()
         hardware.keep_freed_memory()
         self._spec = spec
         self._versions = driver_versions

@@ -18,6 +18,7 @@ from dm_env import specs
 
 from laser_tf import errors
 from laser_tf.environments import base, faults, python_config, user_modules
+from laser_tf.host import hardware
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -68,7 +69,7 @@ def _call(suite: str, path: str, arguments: dict[str, Any], seed: int) -> dm_env
     is_tf_agents = suite == TFAgentsConfig.suite
     if is_tf_agents:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # The learner uses the GPU.
+        hardware.hide_gpus()
     environment = user_modules.call_function(user_modules.load_function(path), arguments, seed)
     if is_tf_agents and is_py_environment(environment):
         return TFAgents(path, environment, seed)

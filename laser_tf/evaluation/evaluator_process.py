@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from laser_tf import errors
 from laser_tf.environments import worker_pool
-from laser_tf.host import quick_import
+from laser_tf.host import hardware, quick_import
 from laser_tf.training import run_config
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _make(
 ) -> "evaluator.Evaluator":
     """Creates an evaluator in the child process, on the CPU and with one compute thread."""
     os.nice(_NICENESS)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # TensorFlow would take all memory of a GPU it sees.
+    hardware.hide_gpus()
     quick_import.install()
     import tensorflow as tf
 

@@ -31,6 +31,14 @@ def keep_freed_memory() -> None:
         mallopt(parameter, value)
 
 
+def hide_gpus() -> None:
+    """Keeps TensorFlow, which takes all memory of a GPU that it sees, on the CPU.
+
+    Without effect once TensorFlow has computed anything in this process.
+    """
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 def spare_cores(number: int) -> None:
     """Leaves some cores out of the threads of each operation; at least one thread remains.
 

@@ -1,6 +1,7 @@
 """The process of a role and its context, without Ray."""
 
 import logging
+import os
 import pathlib
 import tempfile
 from unittest import mock
@@ -51,15 +52,25 @@ class _Failing(role.Role):
 
 
 class RoleProcessTest(parameterized.TestCase):
-    def _make(self, name: str, versions_: dict, **arguments) -> role_process.RoleProcess:
+    def _make(
+        self, name: str, versions_: dict, num_gpus: float = 0.0, **arguments
+    ) -> role_process.RoleProcess:
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
         self.enter_context(mock.patch.object(logging.getLogger(), "filters", []))
         self.enter_context(mock.patch.object(role_process, "ray_metrics"))
         self.enter_context(mock.patch.object(role_process.threading, "Thread"))
         self._call = self.enter_context(mock.patch.object(role, "call"))
-        spec = role.RoleSpec("replay", f"{__name__}:{name}", arguments, role.StopStage.REPLAY)
+        spec = role.RoleSpec(
+            "replay", f"{__name__}:{name}", arguments, role.StopStage.REPLAY, num_gpus=num_gpus
+        )
         return role_process.RoleProcess(spec, folder, None, versions_, 0)
+
+    @parameterized.parameters((0.0, ""), (0.5, "0"))
+    def test_role_without_a_gpu_sees_none(self, num_gpus, visible):
+        with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0"}):
+            self._make("_Failing", {}, num_gpus=num_gpus)
+            self.assertEqual(os.environ["CUDA_VISIBLE_DEVICES"], visible)
 
     @parameterized.parameters(
         ({"start": ValueError("bug"), "work": None}, True),
