@@ -65,7 +65,7 @@ class EvaluatorRole(role.Role):
             context.status = run_state.Status.WAITING
             if request := context.call("pending_eval"):
                 context.status = run_state.Status.EVALUATING
-                context.call("report_eval", request.env_frames, self._evaluate(request))
+                context.call("report_eval", request, self._evaluate(request))
                 self._evaluations += 1
             else:
                 context.stop_requested.wait(_POLL_PERIOD_SECONDS)
@@ -82,7 +82,7 @@ class EvaluatorRole(role.Role):
         except faults.EnvironmentFailedError as error:
             # Without an outcome, the next process would evaluate the same weights again.
             failure = worker_pool.Failure(errors.one_line(error))
-            self._context.call("report_eval", request.env_frames, failure)
+            self._context.call("report_eval", request, failure)
             raise
 
     def metrics(self) -> Mapping[str, float]:

@@ -61,7 +61,9 @@ class RunState:
         self._weights: PublishedWeights | None = None
         self._learners: dict[int, str] = {}  # Rank -> address, in the current `rendezvous`.
         self._pending_eval: PublishedWeights | None = None
-        self._eval_outcome: tuple[int, Mapping[str, Any] | worker_pool.Failure] | None = None
+        # The last evaluated weights and their outcome.
+        self._evaluated: PublishedWeights | None = None
+        self._eval_outcome: Mapping[str, Any] | worker_pool.Failure | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
 
     def report(
@@ -124,11 +126,13 @@ class RunState:
     ) -> Mapping[str, Any] | worker_pool.Failure | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.
 
-        Call until there is an outcome, because a restarted `RunState` has no requests.
+        Call until there is an outcome, because a restarted `RunState` has no requests. Weights of a
+        restarted learner have another reference, so they are evaluated, too.
         """
-        if self._eval_outcome and self._eval_outcome[0] == weights.env_frames:
-            return self._eval_outcome[1]
-        self._pending_eval, self._eval_outcome = weights, None
+        if self._evaluated == weights:
+            return self._eval_outcome
+        self._pending_eval = weights
+        self._evaluated = self._eval_outcome = None
         return None
 
     def pending_eval(self) -> PublishedWeights | None:
@@ -136,8 +140,9 @@ class RunState:
         return self._pending_eval
 
     def report_eval(
-        self, env_frames: int, outcome: Mapping[str, Any] | worker_pool.Failure
+        self, weights: PublishedWeights, outcome: Mapping[str, Any] | worker_pool.Failure
     ) -> None:
-        """Stores the outcome of the request for weights with `env_frames`."""
-        if self._pending_eval and self._pending_eval.env_frames == env_frames:
-            self._pending_eval, self._eval_outcome = None, (env_frames, outcome)
+        """Stores the outcome of a request, unless another one has replaced it."""
+        if self._pending_eval == weights:
+            self._pending_eval = None
+            self._evaluated, self._eval_outcome = weights, outcome

@@ -27,7 +27,7 @@ class EvaluatorRoleTest(absltest.TestCase):
         with self.assertRaises(faults.EnvironmentFailedError):
             role.run()
         outcome = worker_pool.Failure("no end")
-        context.call.assert_called_with("report_eval", 280, outcome)
+        context.call.assert_called_with("report_eval", asked, outcome)
 
 
 class RemoteEvaluatorTest(absltest.TestCase):

@@ -4,7 +4,7 @@ from absl.testing import absltest
 
 from laser_tf.cluster import run_state
 
-_REQUEST = run_state.PublishedWeights(7, 280, [None])
+_REQUEST = run_state.PublishedWeights(7, 280, ["reference"])
 
 
 class EvaluationTest(absltest.TestCase):
@@ -12,12 +12,20 @@ class EvaluationTest(absltest.TestCase):
         state = run_state.RunState()
         self.assertIsNone(state.request_or_poll_eval(_REQUEST))
         self.assertEqual(state.pending_eval(), _REQUEST)
-        state.report_eval(240, {"mean_return": 1.0})  # Of an earlier request.
+        state.report_eval(_REQUEST._replace(env_frames=240), {"mean_return": 1.0})
         self.assertIsNone(state.request_or_poll_eval(_REQUEST))
-        state.report_eval(280, {"mean_return": 2.0})
+        state.report_eval(_REQUEST, {"mean_return": 2.0})
         self.assertIsNone(state.pending_eval())
         self.assertEqual(state.request_or_poll_eval(_REQUEST), {"mean_return": 2.0})
         self.assertIsNone(state.request_or_poll_eval(run_state.PublishedWeights(9, 320, [None])))
+
+    def test_restarted_learner_gets_no_outcome_of_its_predecessor(self):
+        state = run_state.RunState()
+        state.request_or_poll_eval(_REQUEST)
+        state.report_eval(_REQUEST, {"mean_return": 2.0})
+        again = _REQUEST._replace(boxed_reference=["of the next process"])
+        self.assertIsNone(state.request_or_poll_eval(again))
+        self.assertEqual(state.pending_eval(), again)
 
 
 class ExchangeTest(absltest.TestCase):
