@@ -143,8 +143,10 @@ def _summarise_suite(
     scores = [pd.DataFrame(columns=[*_KEYS, "task", "score", "episodes"])]
     for (label, seed), part in episodes.groupby(["label", "seed"]):
         names = {"label": label, "seed": seed}
-        curves.append(aggregates.sweep_curves(part, bucket, group).assign(**names))
-        scores.append(_final_scores(part).assign(**names))
+        own = [sweep.tasks for sweep in sweeps if (sweep.label, sweep.seed) == (label, seed)]
+        needed = sorted(set().union(*own))
+        curves.append(aggregates.sweep_curves(part, needed, bucket, group).assign(**names))
+        scores.append(_final_scores(part, needed).assign(**names))
     trained = pd.concat(scores[1:] or scores, ignore_index=True)
     evaluated = _evaluated_scores(trained, sweeps, suite, not unknown, notes)
     results = Results(
@@ -166,11 +168,11 @@ def _normalised(suite: str, table: pd.DataFrame) -> pd.Series:
     return by_task.transform(lambda returns: reference.normalised(suite, returns.name, returns))
 
 
-def _final_scores(episodes: pd.DataFrame) -> pd.DataFrame:
+def _final_scores(episodes: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
     """Returns score and episodes of each pair of member and task; NaN and 0 without episodes."""
     last = episodes.groupby(["member", "task"]).tail(LAST_EPISODES)
     scores = last.groupby(["member", "task"])["score"].agg(score="mean", episodes="count")
-    pairs = pd.MultiIndex.from_product(scores.index.levels)
+    pairs = pd.MultiIndex.from_product([scores.index.levels[0], tasks], names=["member", "task"])
     return scores.reindex(pairs).fillna({"episodes": 0}).reset_index()
 
 

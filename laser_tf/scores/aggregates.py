@@ -4,7 +4,7 @@ Normalisation is linear, so it may come before or after an average of episodes, 
 median or a cap.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,9 @@ def choose_bucket(suite: str, env_frames: int) -> tuple[int, int]:
     return -(-env_frames // _POINTS), 1
 
 
-def sweep_curves(episodes: "pd.DataFrame", bucket: int, group: int = 1) -> "pd.DataFrame":
+def sweep_curves(
+    episodes: "pd.DataFrame", tasks: Sequence[str], bucket: int, group: int = 1
+) -> "pd.DataFrame":
     """Returns the score of each member of a sweep over env frames (LASER, appendix A.3).
 
     The order is the paper's: means in buckets, medians over tasks, means of groups. An earlier
@@ -49,6 +51,7 @@ def sweep_curves(episodes: "pd.DataFrame", bucket: int, group: int = 1) -> "pd.D
 
     Args:
       episodes: Columns member, task, env_frames (when the episode ended) and score.
+      tasks: All tasks, also those without an episode so far.
       bucket: Env frames of a bucket.
       group: Buckets averaged into a point.
 
@@ -58,7 +61,8 @@ def sweep_curves(episodes: "pd.DataFrame", bucket: int, group: int = 1) -> "pd.D
     """
     buckets = episodes["env_frames"] // bucket
     means = episodes.groupby(["member", buckets, "task"])["score"].mean().unstack()
-    medians = means.median(axis="columns", skipna=False).reset_index(name="score")
+    medians = means.reindex(columns=tasks).median(axis="columns", skipna=False)
+    medians = medians.reset_index(name="score")
     medians["env_frames"] = (medians["env_frames"] // group + 0.5) * bucket * group
     points = medians.groupby(["member", "env_frames"])["score"].agg(["mean", "count"])
     return points["mean"].where(points["count"] == group).rename("score").reset_index()

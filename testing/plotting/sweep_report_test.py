@@ -113,6 +113,17 @@ class SummariseTest(_FolderTest):
         (row,) = results.members().to_dict("records")
         self.assertEqual((row["score"], row["episodes"]), (2.0, 1))
 
+    def test_label_without_episodes_of_a_task_has_no_score(self):
+        complete = {"x": [(0, 1.0)], "y": [(0, 3.0)]}
+        for label, tasks in (("a", complete), ("b", {"x": [(0, 9.0)]})):
+            members = {"member_00": tasks}
+            sweep_folders.write(self._folder / label, members, label=label, task="x,y")
+        (results,), _ = self._summarise()
+        rows = results.members()
+        self.assertEqual(list(rows["label"]), ["a", "b"])
+        np.testing.assert_array_equal(rows["score"], [2.0, np.nan])
+        self.assertEqual(set(results.best_curves()["label"]), {"a"})
+
     def test_evaluations_rank_members_once_all_have_one(self):
         members = {
             "member_00": {"pong": [(19, 20.0)]},

@@ -40,7 +40,7 @@ class AggregatesTest(parameterized.TestCase):
 
 
 class SweepTest(parameterized.TestCase):
-    def _curves(self, members, group=1, bucket=10):
+    def _curves(self, members, group=1, bucket=10, more_tasks=()):
         """Returns member -> scores; `members` has (env frames, score) of each task."""
         rows = [
             (member, task, frames, score)
@@ -49,7 +49,8 @@ class SweepTest(parameterized.TestCase):
             for frames, score in episodes
         ]
         episodes = pd.DataFrame(rows, columns=["member", "task", "env_frames", "score"])
-        table = aggregates.sweep_curves(episodes, bucket, group)
+        tasks = sorted({"a", *episodes["task"], *more_tasks})
+        table = aggregates.sweep_curves(episodes, tasks, bucket, group)
         return table.pivot(index="member", columns="env_frames", values="score")
 
     def test_bucket_holds_its_first_frame_and_not_its_last(self):
@@ -70,6 +71,10 @@ class SweepTest(parameterized.TestCase):
         curves = self._curves(members)
         self.assertEqual(list(curves[5.0]), [0.0, 0.5])
         self.assertTrue(np.isnan(curves.loc["m", 15.0]))
+
+    def test_task_without_any_episode_is_missed(self):
+        curve = self._curves({"m": {"a": [(0, 9.0)]}}, more_tasks=("b",)).loc["m"]
+        np.testing.assert_array_equal(curve, [NAN])
 
     def test_groups_of_buckets_are_averaged_after_the_median(self):
         scores = {"a": (0.0, 3.0, 1.0), "b": (2.0, 0.0, 1.0), "c": (1.0, 9.0, 1.0)}
