@@ -53,7 +53,9 @@ def _free_and_total() -> list[tuple[int, int]]:
         statistics = (CGROUP / "memory.stat").read_text().splitlines()
     except (OSError, ValueError):  # "max" is no number.
         return [machine]
-    cached = int(dict(line.split() for line in statistics).get("file", 0))
+    parts = dict(line.split() for line in statistics)
+    # The kernel frees the cache of files for others, but not shared memory, which it includes.
+    cached = int(parts.get("file", 0)) - int(parts.get("shmem", 0))
     return [machine, (limit - used + cached, limit)]
 
 

@@ -213,8 +213,10 @@ class SequenceStoreTest(parameterized.TestCase):
                 (folder / f"memory.{file}").write_text(content)
             with mock.patch.object(memory, "CGROUP", folder):
                 self.assertFalse(memory.has_room())
-                (folder / "memory.stat").write_text("anon 9\nfile 900")
+                (folder / "memory.stat").write_text("anon 9\nfile 900\nshmem 5")
                 self.assertTrue(memory.has_room())
+                (folder / "memory.stat").write_text("anon 9\nfile 900\nshmem 895")
+                self.assertFalse(memory.has_room())
 
 
 class CheckpointTest(parameterized.TestCase):
