@@ -70,14 +70,16 @@ class ServerIterator(Iterator[Any]):
     def check(self) -> None:
         """Cancels a call in another thread that waits for a server that has gone."""
         self._replay.raise_if_rejected()
-        if self._fetch is not None and self._server != self._replay.server:
-            self._fetch.cancel()
+        fetch = self._fetch  # Now, because the fetching thread may replace it.
+        if fetch is not None and self._server != self._replay.server:
+            fetch.cancel()
 
     def close(self) -> None:
         """Ends the call in progress and all later calls."""
         self._closed.set()
-        if self._fetch is not None:
-            self._fetch.cancel()
+        fetch = self._fetch
+        if fetch is not None:
+            fetch.cancel()
 
 
 class BackgroundSource:
