@@ -126,9 +126,11 @@ def mix(
         nonlocal has_episodes
         episode = sampled.poll(EPISODE_TIMEOUT_SECONDS if has_episodes else 0)
         has_episodes = episode is not None
-        if episode is not None and context.check and context.check.has_any(episode):
+        if episode is None or (context.check and context.check.has_any(episode)):
             return None
-        return episode
+        # Reverb samples placeholders while a full table holds nothing else.
+        first = tree.map_structure(lambda leaf: leaf[0], episode)
+        return episode if stored_unroll.begins_episode(first) else None
 
     replayer = Replayer(scheme.replayed_entries, context.signature, next_state, sample)
     is_online = np.arange(scheme.batch_size) < scheme.online_entries

@@ -247,6 +247,21 @@ class ReplayerTest(_ReplayTestCase):
         self.assertEqual(waited, [seconds for seconds, _ in polls])
         self.assertGreater(some, 0)
 
+    def test_placeholder_is_not_replayed_as_an_episode(self):
+        config = episodes.Episodes(
+            unroll_length=T, frame_stack=K, batch_size=2, replay_fraction=0.5
+        )
+        one = tree.map_structure(lambda leaf: leaf[None], stored_unroll.blank(SIGNATURE))
+        online = itertools.repeat(stored_unroll.unweighted(one, np.array([True]), T))
+        middle = one.env_output._replace(is_first=np.zeros_like(one.env_output.is_first))
+        sampled = mock.Mock()
+        sampled.poll.return_value = one._replace(env_output=middle, core_state=())
+        context = schemes_base.LearnerContext(mock.Mock(), SIGNATURE, mock.Mock(), (1,))
+        batches = episode_replay.mix(
+            config, context, online, sampled, lambda unrolls: unrolls.core_state
+        )
+        self.assertTrue(next(batches).unrolls.env_output.is_first[1].all())
+
 
 if __name__ == "__main__":
     absltest.main()
