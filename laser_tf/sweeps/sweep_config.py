@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -71,7 +72,9 @@ class Config:
             config_checks.check_range(self, name, 1)
         config_checks.check_range(self, "seed", 0)
         self._check_values()
-        if (members := sum(1 for _ in self.points()) * self.samples) > _MAX_MEMBERS:
+        grid, zipped = (config_values.flatten(part) for part in (self.grid, self.zipped))
+        rows = len(next(iter(zipped.values()), (None,)))
+        if (members := math.prod(map(len, grid.values())) * rows * self.samples) > _MAX_MEMBERS:
             raise errors.ConfigError(
                 f"samples, grid and zipped must make at most {_MAX_MEMBERS} members, got {members}."
             )
