@@ -157,16 +157,15 @@ class Fleet:
         """Stops one stage after another, so that a role stops after the roles that need it."""
         for stage in role.StopStage:
             stopping = []
-            for supervised in self.roles.values():
-                if supervised.spec.stop_stage is not stage:
-                    continue
+            roles = [r for r in self.roles.values() if r.spec.stop_stage is stage]
+            for supervised in roles:
                 if not supervised.spec.stop_seconds:
                     supervised.kill()
                 elif supervised.request_stop():
                     stopping.append(supervised)
             self._wait_until_stopped(stopping, signals)
             if stage is not role.StopStage.ACTING:
-                self._unsaved += [r.name for r in stopping if not r.has_stopped_cleanly]
+                self._unsaved += [r.name for r in roles if r.has_unsaved_work]
 
     def _wait_until_stopped(
         self, roles: Sequence[supervision.SupervisedRole], signals: interruption.Interruption

@@ -100,7 +100,8 @@ def _role_specs(
             stop_seconds=20.0,  # Short, so that an environment that hangs delays no stop.
             group="actors",
             num_cpus=cluster.actor_cpus,
-            max_step_seconds=config.environment.max_step_seconds,
+            # The environments of several tasks take turns.
+            max_step_seconds=environment.max_step_seconds * len(environment.tasks),
             num_threads=1,
         )
     if config.run.evaluate_every_env_frames:

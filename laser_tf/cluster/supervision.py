@@ -81,13 +81,15 @@ class SupervisedRole:
         return not ray.wait([self._run_result], timeout=0)[0]
 
     @property
-    def has_stopped_cleanly(self) -> bool:
-        """True once the work has ended without an error."""
+    def has_unsaved_work(self) -> bool:
+        """True if a process has worked, and the last one has not ended without an error."""
+        if self.is_done or not (self.has_reported or self.restarts):
+            return False
         try:
             ray.get(self._run_result, timeout=0)
         except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
-            return False
-        return True
+            return True
+        return False
 
     def status(self, heartbeat: run_state.Heartbeat | None) -> run_state.Status:
         """Returns the status of the role, given its last heartbeat."""

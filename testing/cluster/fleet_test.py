@@ -65,7 +65,7 @@ class FleetTest(parameterized.TestCase):
     def _start(self, spec: role.RoleSpec) -> mock.Mock:
         supervised = mock.Mock(
             spec=supervision.SupervisedRole, is_running=False, has_reported=True, was_placed=True,
-            restarts=1, has_stopped_cleanly=True, final_failure="",
+            restarts=1, has_unsaved_work=False, final_failure="",
         )  # fmt: skip
         supervised.name, supervised.spec = spec.name, spec
         supervised.status.side_effect = lambda heartbeat: (
@@ -91,6 +91,14 @@ class FleetTest(parameterized.TestCase):
         )
         self.assertEqual(work.requested_resources, (6.0, 6.0))
 
+    def test_actor_may_step_the_environments_of_all_tasks_in_turn(self):
+        values = laser.get_config("gymnasium").to_dict()
+        values["environment"] |= {"task": "a,b", "num_workers": 1, "reply_seconds": 5.0}
+        values["cluster"] = {"actors": 1, "envs_per_actor": 8}
+        work = run_work.RunWork(run_config.parse(values), mock.Mock(), None, mock.Mock())
+        (actor,) = (spec for spec in work.role_specs if spec.name == "actor_00")
+        self.assertEqual(actor.max_step_seconds, 2 * (5 * 8) * 2)  # A worker may restart once.
+
     def test_stop_kills_the_evaluator_and_ends_with_replay(self):
         running = self._make()
         self._run(running)
@@ -100,9 +108,16 @@ class FleetTest(parameterized.TestCase):
     @parameterized.parameters(("replay", True), ("actor_00", False))
     def test_only_roles_with_state_are_reported_as_unsaved(self, name, is_reported):
         running = self._make()
-        running.roles[name].has_stopped_cleanly = False
+        running.roles[name].has_unsaved_work = True
         self._run(running)
         self.assertEqual(name in running.outcome(self._interrupted), is_reported)
+
+    def test_learner_that_waits_for_its_restart_is_reported_as_unsaved(self):
+        running = self._make()
+        learner = running.roles["learner"]
+        learner.has_unsaved_work, learner.request_stop.side_effect = True, lambda: False
+        self._run(running)
+        self.assertIn("learner", running.outcome(self._interrupted))
 
     def test_failed_group_ends_the_fleet(self):
         running = self._make()

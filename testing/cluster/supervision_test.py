@@ -221,11 +221,15 @@ class SupervisedRoleTest(parameterized.TestCase):
         self._handle.stop.remote.assert_called_once_with()
         self.assertEqual(self._kills, 1)
 
-    @parameterized.parameters((False, True), (_DEAD, False), (None, False))
-    def test_clean_stop(self, outcome, is_clean):
+    @parameterized.parameters((False, False), (_DEAD, True), (None, True))
+    def test_work_without_a_clean_end_is_unsaved(self, outcome, is_unsaved):
         supervised = self._make()
         self._ending = outcome
-        self.assertEqual(supervised.has_stopped_cleanly, is_clean)
+        self.assertFalse(supervised.has_unsaved_work)  # No process has worked yet.
+        self._ending = None
+        self._pass(supervised, 10)
+        self._ending = outcome
+        self.assertEqual(supervised.has_unsaved_work, is_unsaved)
 
 
 if __name__ == "__main__":
