@@ -23,9 +23,12 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     if not rows:
         raise errors.UserError(f"{workdir} holds no metrics yet. Train first.")
     with opened.open(workdir, project) as run:
-        newer = {frames: row for frames, row in rows.items() if frames > run.env_frames}
-        for env_frames, row in newer.items():
-            run.log(env_frames, row)
+        newer = {frames for frames in rows if frames > run.env_frames}
+        for env_frames, row in rows.items():
+            if env_frames not in newer:  # Evaluations come after later rows; repeating is harmless.
+                row = {name: value for name, value in row.items() if "evaluation" in name}
+            if row:
+                run.log(env_frames, row)
         names = (episode_log.FILE, evaluation_log.FILE, evaluation_files.result_file(workdir).name)
         for result in filter(pathlib.Path.exists, map(workdir.joinpath, names)):
             run.save(result)

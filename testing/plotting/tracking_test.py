@@ -93,6 +93,15 @@ class TrackingTest(absltest.TestCase):
         second.log_params.assert_not_called()
         second.log_metrics.assert_not_called()
 
+    def test_late_evaluation_is_sent_by_a_second_call(self):
+        self._write_rows()
+        first, second = _mlflow(), _mlflow()
+        self._hand_over("mlflow", first)
+        writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
+        writer.write(200, {tensorboard.EVALUATION_RETURN: 19.0})
+        self._hand_over("mlflow", second)
+        second.log_metrics.assert_called_once_with({tensorboard.EVALUATION_RETURN: 19.0}, step=200)
+
     def test_failed_call_is_continued_with_all_rows(self):
         self._write_rows()
         failure = type("Failure", (Exception,), {})
