@@ -39,7 +39,7 @@ class ServerIterator(Iterator[Any]):
         self._closed = threading.Event()
 
     def __next__(self) -> Any:
-        """Blocks until the next element arrives.
+        """Blocks until the next element arrives; returns None if the dataset has ended.
 
         Raises ConfigError if a server with other tables has replaced the server, and RuntimeError
         if the server answers, but fails to return elements.
@@ -56,6 +56,9 @@ class ServerIterator(Iterator[Any]):
                 return self._fetch()
             except errors.UserError:
                 raise
+            except tf.errors.OutOfRangeError:
+                self._fetch = None
+                return None
             except (RuntimeError, tf.errors.OpError) as error:
                 self._fetch = None
                 if self._closed.is_set():

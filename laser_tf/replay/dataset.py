@@ -25,8 +25,13 @@ def online_batches(server_address: str, scheme: base.ReplayScheme, queue: str) -
     )
 
 
-def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> tf.data.Dataset:
-    """Returns endless `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences."""
+def replayed_batches(
+    server_address: str, scheme: table_replay.TableReplay, empty_seconds: float | None = None
+) -> tf.data.Dataset:
+    """Returns `stored_unroll.Batch`es of `replayed_entries` unrolls or sequences.
+
+    They end once replay has been empty for `empty_seconds`; None: never.
+    """
     entries = scheme.replayed_entries
 
     def to_batch(sample: reverb.ReplaySample) -> stored_unroll.Batch:
@@ -37,7 +42,7 @@ def replayed_batches(server_address: str, scheme: table_replay.TableReplay) -> t
         )
 
     table = scheme.replay_table
-    return items(server_address, table, entries, in_flight=2 * entries, convert=to_batch)
+    return items(server_address, table, entries, 2 * entries, to_batch, empty_seconds)
 
 
 def replayed_batch(
@@ -69,17 +74,20 @@ def items(
     entries: int | None = None,
     in_flight: int = 4,
     convert: Callable[[reverb.ReplaySample], Any] = lambda sample: sample.data,
+    empty_seconds: float | None = None,
 ) -> tf.data.Dataset:
-    """Returns the items of a table, endlessly, in batches of `entries` items unless that is None.
+    """Returns the items of a table, in batches of `entries` items unless that is None.
 
     At most `in_flight` items are fetched ahead. Online items that wait in a buffer grow stale, and
-    are lost when the run stops. `convert` converts a sample, or a batch of samples.
+    are lost when the run stops. `convert` converts a sample, or a batch of samples. The dataset
+    ends once the table has been empty for `empty_seconds`; None: never.
     """
     samples = reverb.TrajectoryDataset.from_table_signature(
         server_address,
         table,
         max_in_flight_samples_per_worker=in_flight,
         num_workers_per_iterator=1,
+        rate_limiter_timeout_ms=-1 if empty_seconds is None else int(1_000 * empty_seconds),
         get_signature_timeout_secs=_TIMEOUT_SECONDS,
     )
     if entries:

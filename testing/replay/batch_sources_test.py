@@ -32,7 +32,12 @@ class UnrollCounterTest(parameterized.TestCase):
 
 
 def _new_steps(
-    number: int, unroll_steps, sizes=None, growth_timeout_seconds: float = 60.0, **overrides
+    number: int,
+    unroll_steps,
+    sizes=None,
+    growth_timeout_seconds: float = 60.0,
+    replayed=None,
+    **overrides,
 ):
     """Returns the new steps of the first batches.
 
@@ -41,6 +46,7 @@ def _new_steps(
       unroll_steps: Steps of each unroll that arrives.
       sizes: Number of items in replay whenever it is looked at.
       growth_timeout_seconds: See `UpdateRateLimiter`.
+      replayed: Replayed batches, None while replay is empty.
       **overrides: Overrides of the scheme.
     """
     values = {"unroll_length": U, "steps_per_update": 10, "capacity": 10_000, "batch_size": 1}
@@ -53,8 +59,8 @@ def _new_steps(
     limiter = replay_only.UpdateRateLimiter(
         scheme, lambda: next(sizes), counter, growth_timeout_seconds
     )
-    replayed = itertools.repeat(stored_unroll.Batch(*[()] * 5))
-    batches = itertools.islice(limiter.batches(counts, replayed), number)
+    replayed = replayed or itertools.repeat(stored_unroll.Batch(*[()] * 5))
+    batches = itertools.islice(limiter.batches(counts, iter(replayed)), number)
     return [int(batch.new_steps) for batch in batches]
 
 
@@ -84,6 +90,12 @@ class UpdateRateLimiterTest(parameterized.TestCase):
         # beyond the last 10: no two batches follow at once.
         sizes = itertools.chain([4, 4, 1, 2], itertools.repeat(4))
         self.assertEqual(_new_steps(4, _unrolls(), sizes, warm_up=4 * U), [13, 8, 20, 12])
+
+    def test_counts_are_taken_while_replay_is_empty(self):
+        batch = stored_unroll.Batch(*[()] * 5)
+        replayed = [batch, None, None, batch, batch]
+        # Warm at 13, 3 beyond; empty after 8 and 12 more steps; at 16, 9 are beyond the last 10.
+        self.assertEqual(_new_steps(3, _unrolls(), replayed=replayed), [13, 16, 4])
 
     def test_full_replay_below_the_warm_up_is_warm(self):
         # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then

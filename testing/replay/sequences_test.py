@@ -253,6 +253,17 @@ class SequencesTest(parameterized.TestCase):
         # episode of environment 1 and one full unroll of its steps in the meantime.
         self.assertEqual(sum(counted), (3 * U + 1) + 2 + (U + 2) + 3 + (17 + 1) + (U + 1))
 
+    def test_emptied_replay_does_not_block_its_iterator(self):
+        config = _config()
+        replay = self._write(config, [[14 * U]])
+        batches = batch_sources.ServerIterator(
+            replay, lambda address: dataset.replayed_batches(address, config, empty_seconds=0.1)
+        )
+        self.addCleanup(batches.close)
+        self.assertIsNotNone(next(batches))
+        replay.client.reset(config.replay_table)
+        replay_processes.wait_until(lambda: next(batches) is None)
+
     def test_unconsumed_steps_are_counted(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
         replay = self._write(config, [[14 * U]])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Cap on the new steps of one item of the queue, in unrolls. Actors stay far below it; without the
 # cap, a damaged item could spend the budget of the run.
 _MAX_NEW_UNROLLS = 100
+_EMPTY_SECONDS = 5.0  # of an empty replay, after which new unrolls are taken again
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,9 @@ class ReplayOnly(table_replay.TableReplay):
         """See `ReplayScheme`."""
         from laser_tf.replay import batch_sources, dataset
 
-        replayed = context.iterate(lambda address: dataset.replayed_batches(address, self))
+        replayed = context.iterate(
+            lambda address: dataset.replayed_batches(address, self, _EMPTY_SECONDS)
+        )
         counts, counter = self.iterate_counts(context), batch_sources.UnrollCounter()
         limiter = UpdateRateLimiter(self, context.replay.size, counter)
         batches = limiter.batches(counts, replayed)
@@ -104,9 +107,12 @@ class UpdateRateLimiter:
     def batches(
         self,
         counts: "Iterator[stored_unroll.UnrollHeader]",
-        replayed: "Iterator[stored_unroll.Batch]",
+        replayed: "Iterator[stored_unroll.Batch | None]",
     ) -> "Iterator[stored_unroll.Batch]":
-        """Yields replayed batches; takes counts during the warm-up, too: a full queue blocks."""
+        """Yields replayed batches; takes counts during the warm-up, too: a full queue blocks.
+
+        None in `replayed` stands for an empty replay, after a restart of its server.
+        """
         steps_per_update, is_warming_up = self._scheme.steps_per_update, True
         max_steps = _MAX_NEW_UNROLLS * self._scheme.unroll_length
         new_steps = 0  # Since the last batch.
@@ -121,12 +127,16 @@ class UpdateRateLimiter:
                 if not self._is_warm(new_steps):
                     is_warming_up = True
                     break
+                try:
+                    batch = next(replayed)
+                except StopIteration:
+                    return
+                if batch is None:
+                    is_warming_up = True
+                    break
                 backlog -= steps_per_update
                 if is_warming_up:
                     backlog %= steps_per_update
-                batch = next(replayed, None)
-                if batch is None:
-                    return
                 yield batch._replace(new_steps=np.int64(new_steps))
                 is_warming_up, new_steps, self._largest_size = False, 0, 0
 
