@@ -130,7 +130,8 @@ def _print_ends() -> None:
     rows = []
     for path in map(pathlib.Path, _FILES.value):
         try:
-            table = pd.read_csv(path)
+            # Without a converter, a label such as "None" would be a missing value.
+            table = pd.read_csv(path, converters={"label": str, "game": str})
         except (ValueError, pd.errors.ParserError):  # e.g. a figure
             table = pd.DataFrame()
         axis = next((name for name in ("env_frames", "seconds") if name in table), None)
@@ -140,8 +141,10 @@ def _print_ends() -> None:
             )
         keys = [name for name in ("game", "label") if name in table]
         for key, curve in table.groupby(keys, sort=False):
-            last = curve[curve[axis] > curve[axis].max() - max(_LAST_FRAMES.value, 1e-9)]
-            row = {"file": path.name, "label": ", ".join(map(str, key)), axis: curve[axis].max()}
+            end = curve[axis].max()
+            is_last = (curve[axis] == end) | (curve[axis] > end - _LAST_FRAMES.value)
+            last = curve[is_last]
+            row = {"file": path.name, "label": ", ".join(map(str, key)), axis: end}
             row |= {name: last[name].mean() for name in ("mean", "min", "max") if name in last}
             if _ABOVE.value is not None:
                 above = curve.loc[curve["mean"] > _ABOVE.value, axis]

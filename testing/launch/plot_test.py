@@ -104,6 +104,15 @@ class CurveEndsTest(commands.CommandTest):
         header, *_ = self._rows(RUNS.replace("env_frames", "seconds"), "--above=3")
         self.assertEqual(header, "file,label,seconds,mean,min,max,seconds_above_3")
 
+    def test_end_at_large_numbers_of_frames_has_a_mean(self):
+        _, _, impala = self._rows(RUNS.replace("3000", "200000000"))
+        self.assertEqual(impala, "runs.csv,IMPALA,200000000,2,2,2")
+
+    @parameterized.parameters("None", "NA", "null")
+    def test_label_that_reads_as_missing_is_kept(self, label):
+        _, _, row = self._rows(RUNS.replace("IMPALA", label))
+        self.assertEqual(row, f"runs.csv,{label},3000,2,2,2")
+
     def test_other_file_is_rejected(self):
         self._path.write_text("a,b\n1,2\n")
         self.assert_rejected(("--csv", self._path), "plot", f"--csv={self._path}")
