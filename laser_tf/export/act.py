@@ -200,25 +200,52 @@ def _take(columns: list[np.ndarray], own: Mapping[str, Any]) -> Any:
     return np.clip((numbers + np.array(own["first"])).astype(own["dtype"]), *bounds)
 
 
-def run(policy: Policy, environment: Any, episodes: int) -> list[float]:
-    """Runs episodes of a gymnasium environment with greedy actions; returns their returns."""
+def run(
+    policy: Policy,
+    environment: Any,
+    episodes: int,
+    action_repeat: int = 1,
+    max_frames: int | None = None,
+) -> list[float]:
+    """Runs episodes of a gymnasium environment with greedy actions; returns their returns.
+
+    Each action is taken for `action_repeat` frames, whose rewards add up. An episode is cut at
+    `max_frames`, if given.
+    """
     returns = []
     for _ in range(episodes):
         observation, info = environment.reset()
-        state, reward, is_over, episode_return = policy.initial_state(), 0.0, False, 0.0
+        state, is_over = policy.initial_state(), False
+        reward, episode_return, frames = 0.0, 0.0, 0
         while not is_over:
             mask = info.get(_MASK)
             action, state = policy.act(observation, state, reward=reward, action_mask=mask)
-            observation, reward, terminated, truncated, info = environment.step(action)
-            is_over = terminated or truncated
-            episode_return += float(reward)
+            reward = 0.0
+            for _ in range(action_repeat):
+                observation, frame_reward, terminated, truncated, info = environment.step(action)
+                reward += float(frame_reward)
+                is_over = terminated or truncated
+                if is_over:
+                    break
+            frames += action_repeat
+            is_over = is_over or (max_frames is not None and frames >= max_frames)
+            episode_return += reward
         returns.append(episode_return)
     return returns
 
 
-if __name__ == "__main__":
+def _main() -> None:
+    """Runs ten episodes of the task on the command line as in training; prints their returns."""
+    if len(sys.argv) != 2:
+        sys.exit("error: TASK must be given. Use e.g. python act.py CartPole-v1.")
     import gymnasium
 
-    task_name = sys.argv[1]
-    exported = load(pathlib.Path(__file__).parent, task_name)
-    print(run(exported, gymnasium.make(task_name), episodes=10))
+    task, folder = sys.argv[1], pathlib.Path(__file__).parent
+    own = json.loads((folder / DESCRIPTION).read_text())["environment"]
+    environment = gymnasium.make(task, **own.get("arguments", {}))
+    limits = own["action_repeat"], own["max_frames_per_episode"]
+    print(run(load(folder, task), environment, 10, *limits))
+
+
+if __name__ == "__main__":
+    _main()

@@ -160,6 +160,15 @@ class NativeTest(parameterized.TestCase):
         with messages.raises(ValueError, "3"):
             policy.act(observation | {"word": "a b c d"}, policy.initial_state())
 
+    def test_episode_repeats_actions_and_ends_at_the_limit(self):
+        functions = _Recording()
+        policy, _ = _policy("Timed-v0", functions)
+        environment = gymnasium.make(f"{SMALL}:Timed-v0", ends=5)
+        self.assertEqual(act.run(policy, environment, 1, action_repeat=2), [5.0])
+        shown = [observation[0, 1] for observation in functions.observations]
+        self.assertEqual(shown, [0, 2, 4])
+        self.assertEqual(act.run(policy, environment, 1, action_repeat=2, max_frames=3), [4.0])
+
     def test_actions_have_the_environments_numbers(self):
         policy, _ = _policy("Timed-v0")
         space = gymnasium.spaces.Discrete(3, start=-1)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import io
 import json
 import pathlib
 import runpy
@@ -233,7 +234,9 @@ class OwnActionsTest(commands.CommandTest):
             "train",
             "--config=configs/laser.py:gymnasium",
             f"--config.environment.task={task}",
-            "--config.environment.arguments=ends=4",
+            "--config.environment.arguments=ends=9",
+            "--config.environment.action_repeat=2",
+            "--config.environment.max_frames_per_episode=7",
             "--config.environment.num_workers=1",
             "--config.run.env_frames=500",
             "--config.run.evaluation_episodes=0",
@@ -246,6 +249,18 @@ class OwnActionsTest(commands.CommandTest):
         self.assertIn("which begin with -1", about["action"]["meaning"])
         environment = gymnasium.make(task, ends=4)
         self.assertLen(act.run(act.load(folder / "policy", task), environment, 3), 3)
+        self._check_program(str(folder / "policy/act.py"), task)
+
+    def _check_program(self, program, task):
+        with (
+            mock.patch.object(sys, "argv", [program, task]),
+            contextlib.redirect_stdout(io.StringIO()) as output,
+        ):
+            runpy.run_path(program, run_name="__main__")
+        self.assertEqual(json.loads(output.getvalue()), [8.0] * 10)  # 7 frames, cut after 4 steps.
+        with mock.patch.object(sys, "argv", [program]), self.assertRaises(SystemExit) as raised:
+            runpy.run_path(program, run_name="__main__")
+        self.assertIn("TASK", str(raised.exception.code))
 
     def test_description_has_the_shape_of_actions(self):
         canonical = specs.BoundedArray([6], np.float32, -1, 1)
