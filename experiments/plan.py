@@ -75,11 +75,7 @@ def make(
       UserError: If a run's configuration is invalid, or an override would make conditions equal.
     """
     given = overrides or {}
-    if "environment.task" in given:
-        raise errors.UserError(
-            "--override=environment.task must not be given. Use "
-            f"--tasks={given['environment.task']}."
-        )
+    _check_overrides(given)
     known = [condition.label for condition in experiment.conditions]
     if unknown := set(labels) - set(known):
         raise errors.UserError(
@@ -106,10 +102,10 @@ def make(
             )
         changes = {
             **experiment.overrides,
+            **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
             **given,
             "environment.task": task or values["environment"]["task"],
-            "run.seed": values["run"]["seed"] + 1_000 * (seed - 1),
-            **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
+            "run.seed": _seed(given.get("run.seed", values["run"]["seed"]), seed),
             **condition.overrides,
         }
         address = ""
@@ -127,6 +123,26 @@ def make(
             first.environment.task, condition.label, seed, folder, path, changes, parsed, address
         )
     return list(runs.values())
+
+
+def _check_overrides(given: base.Overrides) -> None:
+    """Raises UserError for keys whose values come from the experiment or another flag."""
+    if "environment.task" in given:
+        raise errors.UserError(
+            "--override=environment.task must not be given. Use "
+            f"--tasks={given['environment.task']}."
+        )
+    for key in ("sweep.label", "sweep.seed_index"):
+        if key in given:
+            raise errors.UserError(
+                f"--override={key} must not be given, got {given[key]}, since each run has its "
+                "own. Leave it out."
+            )
+
+
+def _seed(first: Any, repetition: int) -> Any:
+    """Returns `run.seed` of a repetition; the parser reports a first seed that is no number."""
+    return first + 1_000 * (repetition - 1) if type(first) in (int, float) else first
 
 
 def directories(runs: Iterable[PlannedRun]) -> tables.Runs:

@@ -39,6 +39,17 @@ class PlanTest(parameterized.TestCase):
         runs = _make("reactor_3", seeds=1, overrides={"run.env_frames": 1_234})
         self.assertEqual({run.parsed.run.env_frames for run in runs}, {1_234})
 
+    def test_seed_and_evaluation_episodes_can_be_overridden(self):
+        overrides = {"run.seed": 777, "run.evaluation_episodes": 5}
+        runs = _make("reactor_3", seeds=2, tasks=("breakout",), overrides=overrides)
+        self.assertEqual({(run.seed, run.parsed.run.seed) for run in runs}, {(1, 777), (2, 1_777)})
+        self.assertEqual({run.parsed.run.evaluation_episodes for run in runs}, {5})
+
+    @parameterized.parameters(("sweep.label", "mine"), ("sweep.seed_index", 7))
+    def test_override_of_a_sweeps_condition_is_rejected(self, key, value):
+        with messages.raises(errors.UserError, key, value):
+            _make("laser_3_left", overrides={key: value})
+
     def test_runs_of_one_process_spread_over_a_ray_cluster(self):
         (run, *_) = _make("reactor_3", seeds=1, overrides={"cluster.address": "auto"})
         self.assertEqual(run.ray_address, "auto")
@@ -86,6 +97,7 @@ class PlanTest(parameterized.TestCase):
         ({"overrides": {"agent.policy_gradient": "tislr"}}, ("agent.policy_gradient",)),
         ({"overrides": {"agent.n_stps": 3}}, ("n_stps",)),
         ({"overrides": {"agent.bins": -1}}, ("bins", -1)),
+        ({"overrides": {"run.seed": "one"}}, ("seed", "one")),
         ({"tasks": ("brakout",)}, ("brakout", "breakout")),
         ({"labels": ("LSER",)}, ("--label", "LSER")),
         ({"config": "reactor:minatr"}, ("reactor:minatr",)),
