@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from laser_tf import errors, observations
+from laser_tf import errors, observations, types
 from laser_tf.environments import base
 
 
@@ -44,6 +44,15 @@ class MultiTask(base.BatchedEnvironment):
     def _reset(self) -> Any:
         return _concatenate([environment.reset().observation for environment in self._environments])
 
+    def _complete(self, transition: base.Transition, actions: np.ndarray) -> types.EnvOutput:
+        """See `BatchedEnvironment`; a fault in the first observation of a task ends its episode."""
+        output = super()._complete(transition, actions)
+        self._over |= self._inner_over()
+        return output
+
+    def _inner_over(self) -> np.ndarray:
+        return np.concatenate([environment._over for environment in self._environments])
+
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         outputs = []
         for environment, start in zip(self._environments, self._starts[:-1], strict=True):
@@ -51,8 +60,9 @@ class MultiTask(base.BatchedEnvironment):
             environment._over = is_first[own]
             outputs.append(environment.step(actions[own]))
         output = _concatenate(outputs)
-        is_last = np.concatenate([environment._over for environment in self._environments])
-        return base.Transition(output.observation, output.reward, output.discount, is_last)
+        return base.Transition(
+            output.observation, output.reward, output.discount, self._inner_over()
+        )
 
     def native_specs(self) -> list[base.NativeSpec]:
         """See `BatchedEnvironment`."""

@@ -130,6 +130,16 @@ class FaultsTest(parameterized.TestCase):
         np.testing.assert_array_equal(outputs.is_first[2], [False, False, True, False])
         self.assertEqual(environment.fault_counts(), {faults.REWARDS: 1})
 
+    @parameterized.parameters(0, LENGTH + 1)
+    def test_lost_first_observation_of_a_task_ends_its_episode(self, step):
+        wrong = {(step, 1): {"observation": NAN}}
+        alone = _run(Counting(2, wrong))
+        parts = [Counting(1), Counting(2, wrong)]
+        outputs = _run(multi_task.MultiTask(("first", "second"), parts))
+        self.assertTrue(alone.is_first[step + 1, 1])
+        for name, values in alone._asdict().items():
+            np.testing.assert_array_equal(getattr(outputs, name)[:, 1:], values, name)
+
     def test_error_is_named_and_its_traceback_kept(self):
         folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         for step in (0, 2):
