@@ -77,7 +77,7 @@ def export_policy(
       trust_config: See `load_policy`.
 
     Raises:
-      WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
+      WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be used.
       UntrustedError: If the run needs `trust_config`.
     """
     from laser_tf.export import exporter

@@ -43,12 +43,15 @@ def export(
       model_format: One of `FORMATS`.
 
     Raises:
-      WorkdirError: If the run has no usable checkpoint, or `output` exists or cannot be written.
+      WorkdirError: If the run has no usable checkpoint, or `output` exists, cannot be written or is
+        no path from which TensorFlow loads a SavedModel.
       UntrustedError: If `config.json` names modules and `trust_config` is False.
       ConfigError: If the format has no such compute dtype.
       ValueError, ImportError, EnvironmentFailedError: If the run's environment cannot be created.
       UserError: If a package of the format is missing, or it lacks an operation of the policy.
     """
+    if model_format == SAVED_MODEL:
+        _check_path(output)
     if output.exists() or output.is_symlink():
         raise run_directory.WorkdirError(f"{output} exists: name a new folder with --output")
     dtype = _compute_dtype(compute_dtype, model_format)
@@ -76,6 +79,16 @@ def export(
         ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _check_path(output: pathlib.Path) -> None:
+    """Raises WorkdirError for a path that TensorFlow would read as a pattern when it loads it."""
+    path = str(output.absolute())
+    if "[" in path or "\\" in path:
+        raise run_directory.WorkdirError(
+            f"output must be a path without [ and \\, got {path}. Use another --output, because "
+            "TensorFlow cannot load a SavedModel from this path."
+        )
 
 
 class Restored(NamedTuple):

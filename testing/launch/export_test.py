@@ -115,7 +115,7 @@ class ExportTest(commands.CommandTest):
         summary = run_evaluation.evaluate(
             self.run_folder, episodes=8, seed=5, video=False, greedy=True
         )
-        output = self.folder / "tflite"
+        output = self.folder / "tflite [1]"  # Only SavedModels have paths that are patterns.
         _, printed = self.succeed(
             "export", f"--workdir={self.run_folder}", f"--output={output}", "--format=tflite"
         )
@@ -155,6 +155,8 @@ class ExportTest(commands.CommandTest):
             (empty, new, empty),
             (damaged, new, damaged / "checkpoints/learner"),
             (self.run_folder, pathlib.Path("/proc/none/new"), "/proc/none/new"),
+            (self.run_folder, self.folder / "new [1]" / "policy", self.folder / "new [1]"),
+            (self.run_folder, self.folder / "new\\1", self.folder / "new\\1"),
         ):
             with messages.raises(run_directory.WorkdirError, named):
                 exporter.export(workdir, output)
