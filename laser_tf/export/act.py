@@ -85,7 +85,7 @@ class Policy:
         """Returns the action as the environment accepts it, and the state for the next call.
 
         In a batch, arrays of observations and actions have a leading axis [B], and a text is B
-        texts. Raises ValueError if the observation has other parts or shapes.
+        texts. Raises ValueError if the observation has other parts, shapes or dtypes of images.
 
         Args:
           observation: Observation as the environment returns it: an array, a number, a text, or a
@@ -156,15 +156,20 @@ def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.nd
     """Converts a part of the observations of B environments for the policy.
 
     `batch` are numbers [B, ...] or texts [B]. `entry` and `offset` are its entries in `inputs` and
-    `observation_offsets` of `policy.json`. Raises ValueError for another shape, or a text with too
-    many words.
+    `observation_offsets` of `policy.json`. Raises ValueError for another shape, an image of another
+    dtype, or a text with too many words.
     """
     shape = [len(batch), *entry["shape"][1:]]
     if batch.dtype.kind in "USO":
         return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
-    if batch.size != np.prod(shape):
+    images = [shape, shape[:-1]] if shape[-1] == 1 else [shape]  # Grey ones may lack the channel.
+    is_image = len(shape) == 4
+    has_shape = list(batch.shape) in images if is_image else batch.size == np.prod(shape)
+    # Other images of uint8 have other numbers, e.g. floats from 0 to 1.
+    if not has_shape or entry["dtype"] == "uint8" and batch.dtype not in (np.uint8, np.bool_):
         raise ValueError(
-            f"{entry['name']} must have the shape {shape[1:]}, got {list(batch.shape[1:])}."
+            f"{entry['name']} must be {entry['dtype']} of the shape {shape[1:]}, got "
+            f"{batch.dtype} of {list(batch.shape[1:])}."
         )
     numbers = batch * np.uint8(255) if batch.dtype == bool and entry["dtype"] == "uint8" else batch
     numbers = numbers.reshape([len(batch), -1]) - offset

@@ -126,6 +126,11 @@ def _policy(task: str, functions: Any = None, **options) -> tuple[act.Policy, An
     return act.Policy(functions or saved_model.compiled(policy), about), observation
 
 
+def _entry(dtype, shape):
+    """Returns an entry of `inputs` in `policy.json`."""
+    return {"name": "view", "dtype": dtype, "shape": ["batch", *shape[1:]]}
+
+
 class _Recording:
     """Functions of a policy that keep the observations that they receive."""
 
@@ -159,6 +164,30 @@ class NativeTest(parameterized.TestCase):
             policy.act({"board": observation["board"]}, policy.initial_state())
         with messages.raises(ValueError, "3"):
             policy.act(observation | {"word": "a b c d"}, policy.initial_state())
+
+    @parameterized.parameters(
+        ("uint8", [2, 6, 5, 3], "uint8", [6, 5, 3]),
+        ("uint8", [2, 6, 5, 1], "bool", [6, 5]),
+        ("float32", [2, 6, 5, 1], "float64", [6, 5, 1]),
+    )
+    def test_image_of_the_environment_is_accepted(self, dtype, shape, native, native_shape):
+        image = np.ones([2, *native_shape], native)
+        converted = act.to_policy(image, _entry(dtype, shape), 0)
+        self.assertEqual((converted.dtype, list(converted.shape)), (dtype, shape))
+        np.testing.assert_array_equal(converted, 255 if native == "bool" else 1)
+
+    @parameterized.parameters(
+        ("uint8", [2, 6, 5, 3], "uint8", [3, 6, 5]),
+        ("uint8", [2, 6, 5, 1], "uint8", [5, 6]),
+        ("uint8", [2, 6, 5, 1], "uint8", [30]),
+        ("uint8", [2, 6, 5, 3], "float32", [6, 5, 3]),
+        ("uint8", [2, 6, 5, 3], "int64", [6, 5, 3]),
+        ("float32", [2, 6, 5, 3], "float32", [3, 6, 5]),
+    )
+    def test_image_of_another_form_raises(self, dtype, shape, native, native_shape):
+        image = np.ones([2, *native_shape], native)
+        with messages.raises(ValueError, "view", dtype, shape[1:], native, native_shape):
+            act.to_policy(image, _entry(dtype, shape), 0)
 
     def test_episode_repeats_actions_and_ends_at_the_limit(self):
         functions = _Recording()
