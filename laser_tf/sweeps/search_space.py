@@ -13,6 +13,7 @@ FORM = "SECTION.KEY=log_uniform(1e-4, 1e-2), or grid, choices or uniform in plac
 _TEXT = re.compile(r"\s*(\w+)\((.+)\)\s*", re.DOTALL)
 # Keys of the section `sweep` that apply to a search.
 _OF_SEARCHES = ("choices", "uniform", "log_uniform", "seed")
+_PERIOD = "run.evaluate_every_env_frames"
 
 
 def add(sweep: dict[str, Any], texts: Mapping[str, str]) -> None:
@@ -69,6 +70,11 @@ def check_trials(space: sweep_config.Config, base: Mapping[str, Mapping[str, Any
                 "--search_space='learner.learning_rate=log_uniform(1e-4, 1e-2)'."
             )
         sweep_config.check_swept(values)
+        if _PERIOD in values:
+            raise errors.ConfigError(
+                f"--search_space must not vary {_PERIOD}, got {values[_PERIOD]!r}, because trials "
+                f"are compared at the same env frames. Set --config.{_PERIOD} for all trials."
+            )
         sweep_config.parse_member(f"trial_{number:03d}", base, values)
     for part in (space.choices, space.uniform, space.log_uniform):
         for key, values in config_values.flatten(part).items():

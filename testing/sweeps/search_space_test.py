@@ -51,6 +51,7 @@ class CheckTrialsTest(parameterized.TestCase):
         ("replay.batch_size", "uniform(8, 16)", "batch_size"),
         ("agent.discount", "grid(0.9, 0.99)", "--search_space", "agent.discount", "choices"),
         ("run.env_frames", "choices(100, 200)", "run.env_frames"),
+        ("run.evaluate_every_env_frames", "choices(500)", "run.evaluate_every_env_frames", 500),
     )
     def test_value_that_no_trial_accepts_raises(self, key, text, *named):
         with messages.raises(errors.ConfigError, *named):
