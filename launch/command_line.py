@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import errno
 import inspect
 import os
 import pathlib
@@ -10,7 +11,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 from absl import app, flags
@@ -23,6 +24,8 @@ from laser_tf.training import callbacks
 from launch import found_config
 
 _CALLBACK = re.compile(r"([\w.]+):([\w.]+)(?:\((.*)\))?", re.DOTALL)
+# pathlib's `exists` and `is_file` raise these errors instead of returning False.
+_UNUSABLE = (errno.EACCES, errno.ENAMETOOLONG)
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
 _config: found_config.ConfigFlag | None = None  # of this command
 
@@ -48,8 +51,9 @@ def define_trust_config() -> flags.FlagHolder:
 def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] = ()) -> None:
     """Parses the flags, runs `main` and exits; does not return.
 
-    `errors.UserError` and the `expected_errors` print one line and exit with code 1. Any other
-    exception is a bug and keeps its traceback.
+    `errors.UserError`, the `expected_errors`, and errors of a path on the command line that cannot
+    be used print one line and exit with code 1. Any other exception is a bug and keeps its
+    traceback.
     """
 
     def guarded(arguments: list[str]) -> None:
@@ -58,12 +62,39 @@ def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] =
         if len(arguments) > 1:
             _fail(f"unknown argument {arguments[1]!r}: every option starts with --", code=2)
         try:
-            main()
+            with _naming_paths(expected_errors):
+                main()
         except (errors.UserError, *expected_errors) as error:  # type: ignore[misc]
             _fail(errors.one_line(error), code=1)
         leave(0)
 
     app.run(guarded, flags_parser=_parse_flags)
+
+
+@contextlib.contextmanager
+def _naming_paths(expected_errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turns errors of paths on the command line into UsageErrors.
+
+    These are the errors of `_UNUSABLE` and the `expected_errors`.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_expected = error.errno in _UNUSABLE or isinstance(error, expected_errors)
+        if not is_expected or not _is_given(error.filename):
+            raise
+        raise UsageError(
+            f"cannot use {error.filename}: {error.strerror}. Use another path."
+        ) from None
+
+
+def _is_given(path: object) -> bool:
+    """Returns whether a path is the value of an argument of the command line, or below it."""
+    if not isinstance(path, str):
+        return False
+    texts = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
+    given = [pathlib.Path(text.partition(":")[0]).absolute() for text in texts]
+    return any(pathlib.Path(path).absolute().is_relative_to(value) for value in given)
 
 
 def check_elsewhere(server: str, ray: str) -> None:
@@ -151,7 +182,8 @@ def _parse_flags(arguments: list[str]) -> list[str]:
         _fail(errors.one_line(error), code=2)
     if len(others) < len(arguments):
         try:
-            _print_help(arguments[0])
+            with _naming_paths():
+                _print_help(arguments[0])
             sys.stdout.flush()
         except BrokenPipeError:  # The reader has closed the pipe.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -164,7 +196,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 def _config_key(name: str) -> str:
     """Returns a hint at the keys of this name for a flag that lacks its section, or ""."""
-    with contextlib.suppress(errors.UserError):  # Parsing of the configuration would fail, too.
+    with contextlib.suppress(errors.UserError, OSError):  # Loading the configuration fails, too.
         keys = found_config.close_keys(name, _config.values()) if _config else []
         return f"; use {' or '.join(f'--config.{key}' for key in keys)}" if keys else ""
     return ""

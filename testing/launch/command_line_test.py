@@ -28,6 +28,8 @@ module, *sys.argv[1:] = sys.argv[1:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
 
+_LONG = "a" * 300  # Longer than the name of a file may be.
+
 UNITS = {
     "agent steps", "members", "cells", "cores", "devices", "environments", "half ranges",
     "processes", "entries", "env frames", "episodes", "exponent", "factor", "factors",
@@ -70,6 +72,15 @@ class RejectionTest(commands.CommandTest):
         ("benchmark", ["--config=reactor:minatar"], "replay.scheme", "sequence_store_benchmark"),
         ("check_environment", [], "--task"),
         ("evaluate", ["--workdir=x", "--episodes=0"], "--episodes", 0),
+        ("evaluate", [f"--workdir={_LONG}"], _LONG),
+        ("evaluate", [f"--random={_LONG}"], _LONG),
+        ("train", [f"--config={_LONG}"], _LONG),
+        ("train", [f"--config={_LONG}", "--help"], _LONG),
+        ("train", [f"--config={_LONG}", "--seed=1"], "seed"),
+        ("train", [f"--workdir={_LONG}"], _LONG),
+        ("sweep", ["--config=sweeps:minatar", f"--workdir={_LONG}"], _LONG),
+        ("plot", ["--csv=/nonexistent.csv"], "/nonexistent.csv"),
+        ("replay_server", [f"--checkpoint_folder={__file__}"], __file__),
     )
     def test_bad_flag_is_rejected_without_tensorflow(self, module, arguments, *named):
         result = _run(module, *arguments)

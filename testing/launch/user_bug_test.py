@@ -1,11 +1,14 @@
 """Commands print a traceback for a bug, also in a user's agent, and one line for bad input."""
 
+import errno
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 from absl.testing import absltest, parameterized
+
+from testing import messages
 
 # Trains an agent of a user: a subclass of LASER whose loss has a bug.
 _TRAIN = """
@@ -30,6 +33,16 @@ def main():
     raise {error}("no such thing")
 
 command_line.run(main{expected})
+"""
+
+# Runs a command with the flags of `launch.export` that raises an error of a path.
+_RAISE_OF_PATH = """
+from launch import command_line, export
+
+def main():
+    raise PermissionError({error}, "reason", {path!r})
+
+command_line.run(main)
 """
 
 
@@ -60,6 +73,18 @@ class UserBugTest(parameterized.TestCase):
         run = _run(_RAISE.format(error=error, expected=expected))
         self.assertEqual(run.returncode, 1)
         self.assertEqual(run.stderr.splitlines(), ["error: no such thing"])
+
+    @parameterized.parameters(
+        (errno.EACCES, "/runs/a/config.json", True),
+        (errno.EACCES, "/other/config.json", False),
+        (errno.ENOENT, "/runs/a/config.json", False),
+    )
+    def test_unusable_path_of_a_flag_is_one_line(self, number, path, is_line):
+        run = _run(_RAISE_OF_PATH.format(error=number, path=path), "--workdir=/runs/a")
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(run.stderr.startswith("error: "), is_line)
+        self.assertEqual("Traceback" in run.stderr, not is_line)
+        messages.assert_names(run.stderr, path, "reason")
 
 
 if __name__ == "__main__":
