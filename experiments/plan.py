@@ -95,19 +95,13 @@ def make(
             )
         path = condition.config or config or experiment.config
         values = config_files.load(path).to_dict()
+        run_config.check_nesting(values)
         if ("sweep" in values) != is_sweep:
             raise errors.UserError(
                 f"--config={path} must{'' if is_sweep else ' not'} be a sweep for {name}. Use e.g. "
                 f"--config={experiment.config}."
             )
-        changes = {
-            **experiment.overrides,
-            **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
-            **given,
-            "environment.task": task or values["environment"]["task"],
-            "run.seed": _seed(given.get("run.seed", values["run"]["seed"]), seed),
-            **condition.overrides,
-        }
+        changes = _changes(experiment, condition, given, values, task, seed)
         address = ""
         if is_sweep:
             changes |= {"sweep.label": condition.label, "sweep.seed_index": seed}
@@ -123,6 +117,27 @@ def make(
             first.environment.task, condition.label, seed, folder, path, changes, parsed, address
         )
     return list(runs.values())
+
+
+def _changes(
+    experiment: base.Experiment,
+    condition: base.Condition,
+    given: base.Overrides,
+    values: Mapping[str, Mapping[str, Any]],
+    task: str,
+    repetition: int,
+) -> base.Overrides:
+    """Returns the overrides of a run; `values` are those of its configuration file."""
+    first_seed = given.get("run.seed", values.get("run", {}).get("seed", run_config.Config.seed))
+    own_task = task or values.get("environment", {}).get("task")
+    return {
+        **experiment.overrides,
+        **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
+        **given,
+        **({"environment.task": own_task} if own_task else {}),
+        "run.seed": _seed(first_seed, repetition),
+        **condition.overrides,
+    }
 
 
 def _check_overrides(given: base.Overrides) -> None:

@@ -2,11 +2,13 @@
 
 import dataclasses
 import pathlib
+import tempfile
 
 from absl.testing import absltest, parameterized
 
 from experiments import base, plan
 from laser_tf import errors
+from laser_tf.plotting import curves
 from testing import messages
 
 WORKDIR = pathlib.Path("/nonexistent")
@@ -91,6 +93,18 @@ class PlanTest(parameterized.TestCase):
         runs = _make("reactor_3", seeds=1, tasks=("breakout", "MinAtar/Breakout-v1"))
         self.assertEqual(list(plan.directories(runs)), ["breakout"])
         self.assertLen(runs, 4)
+
+    def test_configuration_without_seed_and_environment_has_defaults(self):
+        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "own.py"
+        path.write_text(
+            "import ml_collections\n"
+            "def get_config():\n"
+            "    return ml_collections.ConfigDict({'agent': {'name': 'laser'}})\n"
+        )
+        experiment = base.Experiment(str(path), (base.Condition("own"),), draw=curves.write)
+        runs = plan.make("own", experiment, workdir=WORKDIR, seeds=2)
+        self.assertEqual([run.parsed.run.seed for run in runs], [1, 1_001])
+        self.assertEqual({run.task for run in runs}, {"pong"})
 
     @parameterized.parameters(
         ({"overrides": {"environment.task": "breakout"}}, ("environment.task",)),

@@ -87,6 +87,22 @@ class RejectionTest(commands.CommandTest):
         self.assertNotEqual(result.returncode, 0)
         self.assert_is_error(result.stderr, *named)
 
+    @parameterized.parameters(
+        ("task=brakout", "brakout", "breakout"),
+        ("frames.most=3", "frames"),
+        ("suite.name=atari", "suite"),
+    )
+    def test_bad_environment_of_a_short_configuration_is_rejected(self, given, *named):
+        path = self.workdir.with_name("own.py")
+        path.write_text(
+            "import ml_collections\n"
+            "def get_config():\n"
+            "    return ml_collections.ConfigDict({'agent': {'name': 'laser'}})\n"
+        )
+        result = _run("evaluate", f"--random={path}", f"--environment={given}")
+        self.assertEqual(result.returncode, 1)
+        self.assert_is_error(result.stderr, *named)
+
     def test_evaluation_that_cannot_be_written_does_not_start(self):
         (self.workdir / "evaluation.json").mkdir(parents=True)
         for workdir in (self.workdir, "/proc"):  # Not even root can write in /proc.
