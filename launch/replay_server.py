@@ -20,6 +20,7 @@ if __name__ == "__main__":
     versions.check()  # A wrong TensorFlow fails while Reverb is imported.
 
 import logging
+import math
 import pathlib
 import time
 from collections.abc import Iterator
@@ -61,6 +62,9 @@ def main() -> None:
         raise command_line.UsageError(
             "--checkpoint_folder must name a directory for the server's checkpoints"
         )
+    for flag in (_MEMORY_LIMIT_GB, _CHECKPOINT_MINUTES):
+        if not math.isfinite(flag.value):
+            raise command_line.UsageError(f"--{flag.name} must be finite, got {flag.value}.")
     server_address.check_port(_PORT.value)
     folder = pathlib.Path(_FOLDER.value).absolute()
     folder.mkdir(parents=True, exist_ok=True)

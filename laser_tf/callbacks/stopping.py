@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from laser_tf import errors
+from laser_tf import config_checks, errors
 from laser_tf.monitoring import episode_log
 from laser_tf.training import callbacks
 
@@ -17,6 +17,8 @@ class StopAtReturn(callbacks.Callback):
     """
 
     def __init__(self, mean_return: float):
+        """Creates the callback; raises ConfigError unless `mean_return` is a number."""
+        config_checks.check_number("mean_return of StopAtReturn", mean_return)
         self._mean_return = mean_return
 
     def on_start(self, run: callbacks.Run) -> None:
@@ -43,7 +45,9 @@ class StopAfter(callbacks.Callback):
     """Stops training some time after its start in this process; a resumed run starts at 0."""
 
     def __init__(self, hours: float = 0.0, seconds: float = 0.0):
-        """Creates the callback; raises ConfigError unless the sum is positive."""
+        """Creates the callback; raises ConfigError unless the sum is a positive number."""
+        for name, value in (("hours", hours), ("seconds", seconds)):
+            config_checks.check_number(f"{name} of StopAfter", value)
         self._seconds = 3_600 * hours + seconds
         if not self._seconds > 0:
             raise errors.ConfigError(

@@ -22,16 +22,29 @@ def add(sweep: dict[str, Any], texts: Mapping[str, str]) -> None:
     `texts` are e.g. "choices(adam, rmsprop)" by `section.key`.
 
     Raises:
-      ConfigError: If a text or a key has another form.
+      ConfigError: If a text or a key has another form, or a part of the section has no keys.
     """
+    for part in sweep_config.PARTS:
+        _keys(sweep, part, part)
     for key, text in texts.items():
         section, dot, name = key.partition(".")
         match = _TEXT.fullmatch(text)
         if not dot or not match or match[1] not in DISTRIBUTIONS:
             raise errors.ConfigError(f"--search_space must be {FORM}, got {key}={text}.")
         for part in sweep_config.PARTS:
-            sweep.get(part, {}).get(section, {}).pop(name, None)
+            _keys(sweep.get(part, {}), section, f"{part}.{section}").pop(name, None)
         sweep.setdefault(match[1], {}).setdefault(section, {})[name] = _parse_values(match[2])
+
+
+def _keys(values: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
+    """Returns the keys with values under a name of the section `sweep`; {} if it is missing."""
+    keys = values.get(name, {})
+    if not isinstance(keys, dict):
+        raise errors.ConfigError(
+            f"config.sweep.{path} must have keys with values, got {keys!r}. Leave it out, or use "
+            "--search_space."
+        )
+    return keys
 
 
 def _parse_values(text: str) -> tuple[Any, ...]:

@@ -43,6 +43,11 @@ class StopAtReturnTest(absltest.TestCase):
         callback.on_evaluation(run, views.evaluation(0.6))
         self.assertTrue(run.stop_requested)
 
+    def test_return_that_is_no_number_raises(self):
+        for value in ("abc", math.nan, None):
+            with messages.raises(errors.ConfigError, "mean_return", value):
+                callbacks.StopAtReturn(mean_return=value)
+
 
 class StopAfterTest(parameterized.TestCase):
     @parameterized.parameters("on_update", "on_episode")
@@ -59,7 +64,9 @@ class StopAfterTest(parameterized.TestCase):
             getattr(callback, hook)(run, None)
         self.assertTrue(run.stop_requested)
 
-    @parameterized.parameters({}, {"seconds": -1.0}, {"hours": math.nan})
+    @parameterized.parameters(
+        {}, {"seconds": -1.0}, {"hours": math.nan}, {"hours": "abc"}, {"seconds": None}
+    )
     def test_time_that_is_not_positive_raises(self, **arguments):
         with messages.raises(errors.ConfigError, "StopAfter", *arguments.values()):
             callbacks.StopAfter(**arguments)

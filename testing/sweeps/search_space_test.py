@@ -34,6 +34,13 @@ class AddTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, "--search_space", text, "agent.x"):
             search_space.add({}, {"agent.x": text})
 
+    @parameterized.parameters(
+        ({"grid": {"learner": 5}}, "grid.learner", 5), ({"uniform": "5"}, "uniform", "5")
+    )
+    def test_part_without_keys_raises(self, sweep, *named):
+        with messages.raises(errors.ConfigError, *named):
+            search_space.add(sweep, {"learner.learning_rate": "grid(0.1, 0.2)"})
+
 
 class CheckTrialsTest(parameterized.TestCase):
     def _check(self, texts):
