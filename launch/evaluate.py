@@ -23,6 +23,7 @@ import json
 import logging
 import pathlib
 import tempfile
+from collections.abc import Iterable
 
 from absl import flags
 
@@ -99,11 +100,7 @@ def main() -> None:
 
 def _evaluate_policy(changes: dict[str, object]) -> dict:
     folder = pathlib.Path(_POLICY.value)
-    for flag in (_BEST, _HISTORY_LENGTH):
-        if flag.value:
-            raise command_line.UsageError(
-                f"--{flag.name} must be left out with --policy, got {flag.value}. Evaluate the run."
-            )
+    _check_unused((_BEST, _HISTORY_LENGTH), "--policy")
     exported.read_description(folder)  # Before TensorFlow loads.
     from laser_tf.export import policy_evaluation
 
@@ -119,6 +116,7 @@ def _evaluate_policy(changes: dict[str, object]) -> dict:
 
 
 def _evaluate_random_actions(changes: dict[str, object]) -> dict:
+    _check_unused((_VIDEO, _GREEDY, _BEST, _HISTORY_LENGTH), "--random")
     values = config_files.load(_RANDOM.value, "--random").to_dict()
     run_config.check_nesting(values)
     environment = {f"environment.{key}": value for key, value in changes.items()}
@@ -126,6 +124,16 @@ def _evaluate_random_actions(changes: dict[str, object]) -> dict:
     from laser_tf.evaluation import run_evaluation
 
     return run_evaluation.evaluate_random_actions(parsed.environment, _EPISODES.value, _SEED.value)
+
+
+def _check_unused(unused: Iterable[flags.FlagHolder], chosen: str) -> None:
+    """Raises UsageError for a flag that has no effect on what the flag `chosen` evaluates."""
+    for flag in unused:
+        if flag.value:
+            raise command_line.UsageError(
+                f"--{flag.name} must be left out with {chosen}, got {flag.value}. Evaluate a run "
+                "with --workdir."
+            )
 
 
 def _check_writable(result: pathlib.Path) -> None:
