@@ -16,7 +16,7 @@ REPLAY_CHECKPOINT = "checkpoints/replay"
 SEQUENCES_CHECKPOINT = "checkpoints/sequences.zip"
 FINISHED, FINISHED_MEMBERS = "finished", "finished_members"  # marks in a sweep's directory
 ORIGIN = "init_from"  # key of config.json: the run that provided the initial weights
-COMMAND = "command"  # key of both files: the command that created the directory
+COMMAND = "command"  # key of both files: the command that resumes the run or sweep
 
 _HAS_CHECKPOINT = "has_checkpoint"  # key of config.json: whether weights were ever saved
 _KINDS = {CONFIG_FILE: "run", SWEEP_FILE: "sweep", SEARCH_FILE: "search"}
@@ -122,6 +122,9 @@ def open_directory(
     content, accepted = overrides.record(content, before, now, overridden)
     content["config"] = now
     if extend is not None and identity.is_longer(accepted, now):
+        if identity.LENGTH not in overridden:  # Otherwise, the earlier command still resumes.
+            content.pop(COMMAND, None)
+            content |= {COMMAND: extra[COMMAND]} if COMMAND in extra else {}
         _extend(path, content, before, extend or identity.LENGTH in overridden)
     elif differences := identity.describe_differences(accepted, now):
         command = content.get(COMMAND)
