@@ -88,7 +88,7 @@ class SystemdTest(absltest.TestCase):
         service, flags = self._service("laser-replay-server")
         limit = 1e9 * float(flags["memory_limit_gb"])
         minutes = int(re.fullmatch(r"(\d+)min", service["TimeoutStopSec"])[1])
-        self.assertGreater(60 * minutes, limit / 40e6)
+        self.assertGreater(60 * minutes, limit / 10e6)
         maximum = int(re.fullmatch(r"(\d+)G", service["MemoryMax"])[1]) * 2**30
         self.assertGreater(maximum, 1.2 * limit)
         folder = pathlib.Path("/var/lib") / service["StateDirectory"]
