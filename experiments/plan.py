@@ -128,14 +128,16 @@ def _changes(
     repetition: int,
 ) -> base.Overrides:
     """Returns the overrides of a run; `values` are those of its configuration file."""
-    first_seed = given.get("run.seed", values.get("run", {}).get("seed", run_config.Config.seed))
+    seed = given.get("run.seed", values.get("run", {}).get("seed", run_config.Config.seed))
+    if type(seed) is int:  # The parser reports any other seed.
+        seed += 1_000 * (repetition - 1)
     own_task = task or values.get("environment", {}).get("task")
     return {
         **experiment.overrides,
         **({} if experiment.history_lengths else {"run.evaluation_episodes": 0}),
         **given,
         **({"environment.task": own_task} if own_task else {}),
-        "run.seed": _seed(first_seed, repetition),
+        "run.seed": seed,
         **condition.overrides,
     }
 
@@ -153,11 +155,6 @@ def _check_overrides(given: base.Overrides) -> None:
                 f"--override={key} must not be given, got {given[key]}, since each run has its "
                 "own. Leave it out."
             )
-
-
-def _seed(first: Any, repetition: int) -> Any:
-    """Returns `run.seed` of a repetition; the parser reports a first seed that is no number."""
-    return first + 1_000 * (repetition - 1) if type(first) in (int, float) else first
 
 
 def directories(runs: Iterable[PlannedRun]) -> tables.Runs:

@@ -11,6 +11,8 @@ from laser_tf.environments import episode_statistics, worker_pool
 ACTOR = "actor_"  # Prefix of the names of all actors.
 _MAX_EPISODES = 100_000  # Episodes kept until a learner takes them.
 
+_Outcome = Mapping[str, Any] | worker_pool.Failure  # of an evaluation
+
 
 class Status(enum.Enum):
     """The activity of a role; the values appear in `roles.csv`."""
@@ -62,8 +64,7 @@ class RunState:
         self._learners: dict[int, str] = {}  # Rank -> address, in the current `rendezvous`.
         self._pending_eval: PublishedWeights | None = None
         # The last evaluated weights and their outcome.
-        self._evaluated: PublishedWeights | None = None
-        self._eval_outcome: Mapping[str, Any] | worker_pool.Failure | None = None
+        self._evaluated: tuple[PublishedWeights, _Outcome] | None = None
         self._episodes: collections.deque = collections.deque(maxlen=_MAX_EPISODES)
 
     def report(
@@ -121,28 +122,22 @@ class RunState:
             return None
         return self._weights
 
-    def request_or_poll_eval(
-        self, weights: PublishedWeights
-    ) -> Mapping[str, Any] | worker_pool.Failure | None:
+    def request_or_poll_eval(self, weights: PublishedWeights) -> _Outcome | None:
         """Requests an evaluation, in place of any earlier request; returns its outcome, if any.
 
         Call until there is an outcome, because a restarted `RunState` has no requests. Weights of a
         restarted learner have another reference, so they are evaluated, too.
         """
-        if self._evaluated == weights:
-            return self._eval_outcome
-        self._pending_eval = weights
-        self._evaluated = self._eval_outcome = None
+        if self._evaluated and self._evaluated[0] == weights:
+            return self._evaluated[1]
+        self._pending_eval, self._evaluated = weights, None
         return None
 
     def pending_eval(self) -> PublishedWeights | None:
         """Returns the weights to evaluate, if any."""
         return self._pending_eval
 
-    def report_eval(
-        self, weights: PublishedWeights, outcome: Mapping[str, Any] | worker_pool.Failure
-    ) -> None:
+    def report_eval(self, weights: PublishedWeights, outcome: _Outcome) -> None:
         """Stores the outcome of a request, unless another one has replaced it."""
         if self._pending_eval == weights:
-            self._pending_eval = None
-            self._evaluated, self._eval_outcome = weights, outcome
+            self._pending_eval, self._evaluated = None, (weights, outcome)

@@ -25,7 +25,7 @@ def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
     with opened.open(workdir, project) as run:
         newer = {frames for frames in rows if frames > run.env_frames}
         for env_frames, row in rows.items():
-            if env_frames not in newer:  # Evaluations come after later rows; repeating is harmless.
+            if env_frames not in newer:  # Evaluations may end late; repeating is harmless.
                 row = {name: value for name, value in row.items() if "evaluation" in name}
             if row:
                 run.log(env_frames, row)

@@ -111,7 +111,8 @@ class UpdateRateLimiter:
     ) -> "Iterator[stored_unroll.Batch]":
         """Yields replayed batches; takes counts during the warm-up, too: a full queue blocks.
 
-        None in `replayed` stands for an empty replay, after a restart of its server.
+        None in `replayed` stands for an empty replay, after a restart of its server. Batches end
+        with the counts.
         """
         steps_per_update, is_warming_up = self._scheme.steps_per_update, True
         max_steps = _MAX_NEW_UNROLLS * self._scheme.unroll_length
@@ -124,13 +125,7 @@ class UpdateRateLimiter:
             new_steps += steps
             backlog += steps
             while backlog >= steps_per_update:
-                if not self._is_warm(new_steps):
-                    is_warming_up = True
-                    break
-                try:
-                    batch = next(replayed)
-                except StopIteration:
-                    return
+                batch = next(replayed, None) if self._is_warm(new_steps) else None
                 if batch is None:
                     is_warming_up = True
                     break
