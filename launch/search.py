@@ -1,7 +1,6 @@
 """A search of launch.sweep: launch.train runs each trial, launch.evaluate the best one."""
 
 import collections
-import csv
 import dataclasses
 import json
 import logging
@@ -14,7 +13,7 @@ from typing import Any
 from laser_tf import errors
 from laser_tf.environments import factory
 from laser_tf.evaluation import evaluation_files
-from laser_tf.monitoring import progress
+from laser_tf.monitoring import evaluation_log, progress
 from laser_tf.sweeps import optuna_search, search, search_space, sweep_config
 from laser_tf.training import run_config
 from laser_tf.workdir import atomic, run_directory, versions
@@ -149,7 +148,7 @@ class Trials:
 
     def should_prune(self, trial: search.Trial) -> bool:
         """Reports new evaluations of a running trial; returns whether to stop it."""
-        returns = _read_evaluations(self.workdir / trial.name / "evaluations.csv")
+        returns = _read_evaluations(self.workdir / trial.name)
         evaluations = {frames // self.period: value for frames, value in returns.items()}
         return bool(evaluations) and self.searching.should_prune(trial.number, evaluations)
 
@@ -253,14 +252,9 @@ def _describe(values: Mapping[str, Any]) -> str:
     )
 
 
-def _read_evaluations(path: pathlib.Path) -> dict[int, float]:
-    """Returns env frames -> mean return over tasks of each periodic evaluation.
-
-    The module of the log, `evaluation_log`, would import TensorFlow into this process.
-    """
+def _read_evaluations(workdir: pathlib.Path) -> dict[int, float]:
+    """Returns env frames -> mean return over tasks of each periodic evaluation."""
     returns: dict[int, list[float]] = collections.defaultdict(list)
-    if path.exists():
-        *lines, _ = path.read_text().split("\n")  # The last line may be incomplete.
-        for row in csv.DictReader(lines):
-            returns[int(row["env_frames"])].append(float(row["mean_return"]))
+    for row in evaluation_log.EvaluationLog(workdir).read():
+        returns[row.env_frames].append(row.mean_return)
     return {frames: sum(values) / len(values) for frames, values in returns.items()}

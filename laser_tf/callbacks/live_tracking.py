@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from laser_tf import errors
 from laser_tf.host import log_messages
-from laser_tf.monitoring import episode_log, experiment_services
+from laser_tf.monitoring import episode_log, evaluation_log, experiment_services
 from laser_tf.training import callbacks
 
 
@@ -41,8 +41,6 @@ class _Tracking(callbacks.Callback):
 
     def on_evaluation(self, run: callbacks.Run, evaluation: callbacks.Evaluation) -> None:
         """See `Callback`."""
-        from laser_tf.monitoring import evaluation_log  # It imports TensorFlow.
-
         row = evaluation_log.metrics(run.config.environment.suite, evaluation.summary)
         self._send(evaluation.env_frames, row, is_recorded=False)
 
@@ -64,8 +62,6 @@ class _Tracking(callbacks.Callback):
 
     def on_end(self, run: callbacks.Run) -> None:
         """See `Callback`; a failure is logged."""
-        from laser_tf.monitoring import evaluation_log  # It imports TensorFlow.
-
         try:
             with self._open:
                 for name in (episode_log.FILE, evaluation_log.FILE):

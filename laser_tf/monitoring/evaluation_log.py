@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laser_tf.monitoring import csv_log, tensorboard
+from laser_tf.monitoring import csv_log
 from laser_tf.scores import reference
 
 FILE = "evaluations.csv"
+RETURN = "episode/evaluation_mean_return"  # in TensorBoard
 
 
 class Row(NamedTuple):
@@ -62,7 +63,7 @@ class EvaluationLog(csv_log.CsvLog[Row]):
 def metrics(suite: str, summary: Mapping[str, Any]) -> dict[str, float]:
     """Returns the TensorBoard metrics of an evaluation, see `reporting.EpisodeReturns.metrics`."""
     values = {
-        tensorboard.EVALUATION_RETURN: summary["mean_return"],
+        RETURN: summary["mean_return"],
         "throughput/evaluation_seconds": summary["seconds"],
     }
     if len(summary["tasks"]) == 1:

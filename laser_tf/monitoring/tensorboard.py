@@ -28,12 +28,11 @@ from tensorboard.util import tensor_util
 
 from laser_tf import errors
 from laser_tf.host import log_messages
-from laser_tf.monitoring import csv_log
+from laser_tf.monitoring import csv_log, evaluation_log
 from laser_tf.monitoring import metrics as metric_names
 
 RETURN = "episode/mean_return_last_100"
 NEW_RETURN = "episode/mean_return"
-EVALUATION_RETURN = "episode/evaluation_mean_return"
 FINAL_RETURN = "evaluation/mean_return"
 _IDENTITY = ("environment.task", "agent.name", "run.seed")
 _FILE = re.compile(r"tfevents\.(\d+)")
@@ -97,7 +96,7 @@ class MetricsWriter:
 
     def chart_returns(self) -> None:
         """Shows the returns of training and evaluations in one chart of CUSTOM SCALARS."""
-        tags = [f"^{name}$" for name in (RETURN, NEW_RETURN, EVALUATION_RETURN)]
+        tags = [f"^{name}$" for name in (RETURN, NEW_RETURN, evaluation_log.RETURN)]
         returns = layout_pb2.MultilineChartContent(tag=tags)
         chart = layout_pb2.Chart(title="mean return: training and evaluations", multiline=returns)
         layout = layout_pb2.Layout(category=[layout_pb2.Category(title="episode", chart=[chart])])

@@ -10,6 +10,7 @@ from unittest import mock
 from absl.testing import absltest
 
 from laser_tf.evaluation import evaluation_files
+from laser_tf.monitoring import evaluation_log
 from laser_tf.sweeps import search as searches
 from laser_tf.sweeps import sweep_config
 from launch import search, subcommand
@@ -77,9 +78,11 @@ class TrialsTest(absltest.TestCase):
     def test_pruned_trial_is_ended_once_and_the_search_continues(self):
         process = self._start(None, None, None, -signal.SIGTERM)
         self.assertIsNone(process.poll())  # no evaluation yet
-        log = self.workdir / "trial_000/evaluations.csv"
-        log.parent.mkdir()
-        log.write_text("env_frames,task,mean_return\n10,a,1.0\n10,b,3.0\n21,a,4.0\n21,b,")
+        (self.workdir / "trial_000").mkdir()
+        log = evaluation_log.EvaluationLog(self.workdir / "trial_000")
+        for frames, task, mean in ((10, "a", 1.0), (10, "b", 3.0), (21, "a", 4.0)):
+            log.add(evaluation_log.Row(frames, 5, task, 2, mean, 0.5, mean, mean, mean, None, 1.0))
+        log.flush()
         with mock.patch.object(self.search, "should_prune", return_value=True) as should_prune:
             self.assertIsNone(process.poll())
             self.assertIsNone(process.poll())

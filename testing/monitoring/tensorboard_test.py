@@ -20,7 +20,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from laser_tf.monitoring import tensorboard
+from laser_tf.monitoring import evaluation_log, tensorboard
 from testing import messages
 
 NAME = "loss/policy"
@@ -170,7 +170,7 @@ class MetricsTest(parameterized.TestCase):
         writer = tensorboard.MetricsWriter(self._folder)
         writer.write(100, {tensorboard.RETURN: 1.0})
         writer.chart_returns()
-        writer.write(50, {tensorboard.EVALUATION_RETURN: 2.0})
+        writer.write(50, {evaluation_log.RETURN: 2.0})
         found = plugin_event_multiplexer.EventMultiplexer().AddRunsFromDirectory(str(self._folder))
         found.Reload()
         (event,) = found.Tensors(".", custom_scalar_metadata.CONFIG_SUMMARY_TAG)
@@ -179,7 +179,7 @@ class MetricsTest(parameterized.TestCase):
         tags = found.GetAccumulator(".").Tags()["tensors"]
         self.assertEqual(
             [[tag for tag in tags if re.search(pattern, tag)] for pattern in patterns],
-            [[tensorboard.RETURN], [], [tensorboard.EVALUATION_RETURN]],
+            [[tensorboard.RETURN], [], [evaluation_log.RETURN]],
         )
 
     def test_evaluation_while_the_run_trains_hides_no_row(self):
@@ -199,7 +199,7 @@ class MetricsTest(parameterized.TestCase):
         writer = tensorboard.MetricsWriter(self._folder)
         for step in (100, 200, 300):
             writer.write(step, {NAME: float(step)})
-        writer.write(150, {tensorboard.EVALUATION_RETURN: 1.0})
+        writer.write(150, {evaluation_log.RETURN: 1.0})
         writer.write(400, {NAME: 400.0})
         pages = plugin_event_accumulator.EventAccumulator(str(self._folder)).Reload()
         steps = [event.step for event in pages.Tensors(NAME)]

@@ -9,7 +9,7 @@ from unittest import mock
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.monitoring import experiment_services, tensorboard
+from laser_tf.monitoring import evaluation_log, experiment_services, tensorboard
 from laser_tf.plotting import tracking
 from laser_tf.workdir import run_directory
 from testing import messages
@@ -98,9 +98,9 @@ class TrackingTest(absltest.TestCase):
         first, second = _mlflow(), _mlflow()
         self._hand_over("mlflow", first)
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-        writer.write(200, {tensorboard.EVALUATION_RETURN: 19.0})
+        writer.write(200, {evaluation_log.RETURN: 19.0})
         self._hand_over("mlflow", second)
-        second.log_metrics.assert_called_once_with({tensorboard.EVALUATION_RETURN: 19.0}, step=200)
+        second.log_metrics.assert_called_once_with({evaluation_log.RETURN: 19.0}, step=200)
 
     def test_failed_call_is_continued_with_all_rows(self):
         self._write_rows()

@@ -117,7 +117,7 @@ class EvaluationsTest(parameterized.TestCase):
         self.assertIsNone(row.normalised_score)
         self.assertEqual(row.seconds, 2.5)
         for name, expected in (
-            (tensorboard.EVALUATION_RETURN, ([100], [0.25])),
+            (evaluation_log.RETURN, ([100], [0.25])),
             ("throughput/evaluation_seconds", ([100], [2.5])),
             (tensorboard.RETURN, ([180, 220], [0.75, 0.8])),
         ):

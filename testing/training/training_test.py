@@ -204,7 +204,7 @@ class TrainingTest(parameterized.TestCase):
             self.assertEqual(row.episodes, 5)
             self.assertEqual(row.learner_updates * 40, row.env_frames)
         steps, values = tensorboard.read_scalars(
-            self._workdir / "tensorboard", tensorboard.EVALUATION_RETURN
+            self._workdir / "tensorboard", evaluation_log.RETURN
         )
         np.testing.assert_array_equal(steps, frames)
         np.testing.assert_allclose(values, [row.mean_return for row in rows], atol=1e-6)
