@@ -120,6 +120,13 @@ class TablesTest(absltest.TestCase):
         listed |= {name for row in sweeps for name in re.findall(r"`(sweeps:\w+)`", row[0])}
         self.assertEqual(listed, set(config_files.variants()))
 
+    def test_functions_of_the_data_path_exist(self):
+        rows = _table("docs/design.md", "Data flow")
+        self.assertNotEmpty(rows)
+        for function, path in rows:
+            anchors = _anchors(pages.ROOT / path.strip("`"))
+            self.assertIn(function.strip("`"), anchors)
+
     def test_readme_lists_every_package(self):
         listed = re.findall(r"`(?:laser_tf/)?(\w+)`", str(_table(pages.README, "Repository")))
         packages = [path.parent.name for path in pages.ROOT.glob("laser_tf/*/__init__.py")]
