@@ -21,23 +21,23 @@ from laser_tf.environments import python_config
 from laser_tf.host import hardware, log_messages, private_network
 from laser_tf.replay import server_address
 from laser_tf.training import callbacks
-from launch import found_config
+from launch import config_flag
 
 _CALLBACK = re.compile(r"([\w.]+):([\w.]+)(?:\((.*)\))?", re.DOTALL)
 # pathlib's `exists` and `is_file` raise these errors instead of returning False.
 _UNUSABLE = (errno.EACCES, errno.ENAMETOOLONG)
 _HELP = ("--help", "-help", "--helpshort", "-h", "-?")
-_config: found_config.ConfigFlag | None = None  # of this command
+_config: config_flag.ConfigFlag | None = None  # of this command
 
 
 class UsageError(errors.UserError):
     """An invalid argument of a command; the message names the value and the remedy."""
 
 
-def define_config(default: str, *, resumes: bool = False) -> found_config.ConfigFlag:
-    """Defines the flag `--config` of a command, see `found_config.ConfigFlag`."""
+def define_config(default: str, *, resumes: bool = False) -> config_flag.ConfigFlag:
+    """Defines the flag `--config` of a command, see `config_flag.ConfigFlag`."""
     global _config
-    _config = found_config.ConfigFlag(default, resumes=resumes)
+    _config = config_flag.ConfigFlag(default, resumes=resumes)
     return _config
 
 
@@ -156,7 +156,7 @@ def make_callback(entry: str) -> callbacks.Callback:
     return made
 
 
-def default_workdir(config: found_config.ConfigFlag) -> str:
+def default_workdir(config: config_flag.ConfigFlag) -> str:
     """Returns a new run directory, named by the configuration and the time."""
     path, _, variant = config.file.partition(":")
     name = "-".join(filter(None, (pathlib.Path(path).stem, variant)))
@@ -197,7 +197,7 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 def _config_key(name: str) -> str:
     """Returns a hint at the keys of this name for a flag that lacks its section, or ""."""
     with contextlib.suppress(errors.UserError, OSError):  # Loading the configuration fails, too.
-        keys = found_config.close_keys(name, _config.values()) if _config else []
+        keys = config_flag.close_keys(name, _config.values()) if _config else []
         return f"; use {' or '.join(f'--config.{key}' for key in keys)}" if keys else ""
     return ""
 

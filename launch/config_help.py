@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 from laser_tf.training import run_config
-from launch import found_config
+from launch import config_flag
 
 
 def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
@@ -34,7 +34,7 @@ def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
 def describe_keys(values: Mapping[str, Mapping[str, Any]], width: int) -> str:
     """Describes all keys by section, with values, units and meanings; raises ConfigError."""
     parts = []
-    for name, section_class in found_config.section_classes(values).items():
+    for name, section_class in config_flag.section_classes(values).items():
         run_config.check_keys(name, section_class, values)
         summary = inspect.getdoc(section_class).splitlines()[0]
         parts += ["", *textwrap.wrap(f"{name}: {summary}", width)]

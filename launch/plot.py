@@ -159,7 +159,7 @@ def _track() -> None:
     from laser_tf.plotting import tracking
 
     workdir = pathlib.Path(_WORKDIR.value)
-    count = tracking.hand_over(workdir, _TRACK.value, _PROJECT.value)
+    count = tracking.send_run(workdir, _TRACK.value, _PROJECT.value)
     print(f"Sent {count} rows of {workdir} to {_TRACK.value}")
 
 

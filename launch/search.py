@@ -17,7 +17,7 @@ from laser_tf.monitoring import evaluation_log, progress
 from laser_tf.sweeps import optuna_search, search, search_space, sweep_config
 from laser_tf.training import run_config
 from laser_tf.workdir import atomic, run_directory, versions
-from launch import command_line, found_config, subcommand
+from launch import command_line, config_flag, subcommand
 
 METHODS = ("random", "optuna")
 Search = search.RandomSearch | optuna_search.OptunaSearch
@@ -28,7 +28,7 @@ _MAX_FAILURES = 3  # of trials, one after another
 
 
 def run(
-    flag: found_config.ConfigFlag,
+    flag: config_flag.ConfigFlag,
     values: Mapping[str, dict[str, Any]],
     method: str,
     at_once: int,

@@ -142,7 +142,7 @@ def _values() -> dict[str, Any]:
     if _POPULATION.value is not None:
         values.setdefault("population", {})["method"] = _POPULATION.value
     search_space.add(sweep, space)
-    sweep_config.check_given(values, _CONFIG.given())
+    sweep_config.check_flags_have_effect(values, _CONFIG.given())
     return values
 
 

@@ -35,7 +35,7 @@ from laser_tf.host import native_messages
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 from laser_tf.workdir import overrides, run_directory
-from launch import command_line, found_config
+from launch import command_line, config_flag
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
 _WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
@@ -105,7 +105,7 @@ def _with_overrides(
             )
         return config
     overrides.check(texts, values)
-    return plans.with_overrides(config, workdir, found_config.parse_texts(values, texts))
+    return plans.with_overrides(config, workdir, config_flag.parse_texts(values, texts))
 
 
 def _run(plan: plans.Plan, callbacks: Sequence[callbacks_module.Callback]) -> int | None:

@@ -124,7 +124,7 @@ class RulesTest(parameterized.TestCase):
         tests = (
             "testing/layering_test",
             "testing/host/private_network_test",
-            "testing/launch/found_config_test",
+            "testing/launch/config_flag_test",
         )
         for module, path in _modules().items():
             uses = re.search(r"from absl import .*\bflags\b|config_flags", path.read_text())

@@ -15,7 +15,7 @@ import time
 import psutil
 from absl import app, flags
 
-from laser_tf.plotting import found_sweeps
+from laser_tf.plotting import sweep_tables
 from laser_tf.workdir import run_directory
 
 _MEMBERS = flags.DEFINE_integer("members", 9, "members with the same hyper-parameters")
@@ -84,7 +84,7 @@ def _memory_bytes(process_id: int) -> int:
 def _env_frames(workdir: pathlib.Path) -> list[int]:
     if not (workdir / run_directory.SWEEP_FILE).exists():
         return []
-    (sweep,), _ = found_sweeps.find(workdir)
+    (sweep,), _ = sweep_tables.find(workdir)
     return list(sweep.progress().values())
 
 

@@ -50,8 +50,7 @@ class RoleSpec:
     is_local: bool = False  # Whether the driver's machine is preferred.
     max_step_seconds: float = 0.0  # Max duration of an environment step; supervision adds 60 s.
     num_threads: int = 0  # Threads of TensorFlow; 0: TensorFlow's default.
-    # If above 0, replaces `num_threads` by the number of all cores divided by this number.
-    cores_shared_by: int = 0
+    cores_shared_by: int = 0  # Roles that share all cores equally; 0: use `num_threads`.
 
 
 class RestartError(RuntimeError):

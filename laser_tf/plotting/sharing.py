@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from laser_tf import errors
-from laser_tf.plotting import curves, found_sweeps, tables
+from laser_tf.plotting import curves, sweep_tables, tables
 from laser_tf.scores import aggregates
 
 _LEARNING_RATE = "learner.learning_rate"
@@ -34,7 +34,7 @@ def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
         found._replace(label=label)
         for label, folders in labels.items()
         for folder in folders
-        for found in found_sweeps.find(folder)[0]
+        for found in sweep_tables.find(folder)[0]
     ]
     episodes = pd.concat([_read_episodes(sweep) for sweep in sweeps], ignore_index=True)
     grouped = episodes.groupby(["label", *_KEYS], sort=False)
@@ -43,8 +43,8 @@ def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
         num_episodes=("return", "count"),
         mean_return=("return", lambda returns: returns.tail(tables.EPISODES).mean()),
     ).reset_index()
-    measures = found_sweeps.measures(found_sweeps.read_diagnostics(sweeps))
-    table = members.join(measures, found_sweeps.KEYS).drop(columns="label")
+    measures = sweep_tables.measures(sweep_tables.read_diagnostics(sweeps))
+    table = members.join(measures, sweep_tables.KEYS).drop(columns="label")
     tables.write_csv(table, output / "members.csv")
     keys = ["condition", "reward_offset", "kind"]
     means = members.groupby([*keys, "seed"], sort=False)["mean_return"].mean()
@@ -55,7 +55,7 @@ def write(runs: tables.Runs, output: pathlib.Path, failed_below: float) -> None:
     _draw(episodes, output / "sharing.png")
 
 
-def _read_episodes(sweep: found_sweeps.Sweep) -> pd.DataFrame:
+def _read_episodes(sweep: sweep_tables.Sweep) -> pd.DataFrame:
     """Returns the episodes of a sweep with the columns `_KEYS` and label."""
     episodes = sweep.episodes
     if silent := sorted(sweep.members.keys() - set(episodes["member"])):

@@ -9,7 +9,7 @@ from matplotlib import colors, pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from laser_tf.plotting import curves, found_sweeps, sweep_results
+from laser_tf.plotting import curves, sweep_results, sweep_tables
 from laser_tf.sweeps import lineage
 
 _LEARNING_RATE = "learner.learning_rate"
@@ -51,15 +51,15 @@ def members(
 def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
     """Draws the mean over members and seeds of each metric, a panel each.
 
-    `table` is rows of `found_sweeps.read_diagnostics`, with metrics of `found_sweeps.UNITS`;
+    `table` is rows of `sweep_tables.read_diagnostics`, with metrics of `sweep_tables.UNITS`;
     `bucket` is the env frames in a point.
     """
     # A row describes the frames before it: the last one belongs to the last bucket.
     buckets = (table["env_frames"].astype(int) - 1).clip(lower=0) // bucket
     table = table.assign(env_frames=(buckets + 0.5) * bucket)
-    table = _ordered(table, "metric", list(found_sweeps.UNITS))
+    table = _ordered(table, "metric", list(sweep_tables.UNITS))
     titles = {
-        name: f"{name}, {unit}" if unit else name for name, unit in found_sweeps.UNITS.items()
+        name: f"{name}, {unit}" if unit else name for name, unit in sweep_tables.UNITS.items()
     }
     figure, axes = curves.make_panels(table["metric"].nunique(), 2)
     table["metric"] = table["metric"].map(titles)

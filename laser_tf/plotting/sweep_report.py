@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from laser_tf.plotting import curves, found_sweeps, sweep_figures, sweep_results, tables
+from laser_tf.plotting import curves, sweep_figures, sweep_results, sweep_tables, tables
 from laser_tf.scores import ranking
 from laser_tf.sweeps import lineage
 
@@ -50,7 +50,7 @@ def write(folder: pathlib.Path, output: pathlib.Path, bucket: int = 0) -> pathli
       WorkdirError: If there is no sweep.
       OSError: If the report cannot be written.
     """
-    found, unread = found_sweeps.find(folder)
+    found, unread = sweep_tables.find(folder)
     results, missing = sweep_results.summarise(found, bucket)
     for note in unread + missing:
         logging.warning("%s", note)
@@ -121,9 +121,9 @@ class _Page:
 
 def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.DataFrame]:
     """Adds all sections of a suite; returns the tables of its CSV files by name."""
-    diagnostics = found_sweeps.read_diagnostics(results.sweeps)
-    measures = found_sweeps.measures(diagnostics)
-    members = results.members().join(measures, found_sweeps.KEYS)
+    diagnostics = sweep_tables.read_diagnostics(results.sweeps)
+    measures = sweep_tables.measures(diagnostics)
+    members = results.members().join(measures, sweep_tables.KEYS)
     conditions = results.conditions().melt(["label", "seed"], var_name="measure")
     conditions = conditions.sort_values("label", kind="stable")
     csv_files = {
@@ -144,7 +144,7 @@ def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.D
         normalised = scores if results.is_normalised else None
         csv_files["standings.csv"] = ranking.standings(scores, normalised)
         page.add("Standings", csv_files["standings.csv"], _STANDINGS_NOTE)
-    shared = diagnostics[diagnostics["metric"].isin(found_sweeps.UNITS)]
+    shared = diagnostics[diagnostics["metric"].isin(sweep_tables.UNITS)]
     if len(shared):
         figure = sweep_figures.diagnostics(shared, results.bucket)
         caption = "Means over members and seeds of TensorBoard's metrics."
@@ -156,7 +156,7 @@ def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.D
 
 
 def _member_figures(
-    page: _Page, results: sweep_results.Results, sweeps: Sequence[found_sweeps.Sweep]
+    page: _Page, results: sweep_results.Results, sweeps: Sequence[sweep_tables.Sweep]
 ) -> list[str]:
     """Returns the figures of a label: the members of each seed, and populations."""
     figures = []
@@ -192,7 +192,7 @@ def _join(tasks: Sequence[str]) -> str:
     return tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
 
 
-def _read_lineage(sweep: found_sweeps.Sweep) -> list[lineage.Record]:
+def _read_lineage(sweep: sweep_tables.Sweep) -> list[lineage.Record]:
     try:
         return lineage.read(sweep.workdir / lineage.FILE)
     except ValueError as error:

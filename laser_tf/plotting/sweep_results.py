@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from laser_tf.plotting import found_sweeps
+from laser_tf.plotting import sweep_tables
 from laser_tf.scores import aggregates, reference
 from laser_tf.workdir import run_directory
 
 LAST_EPISODES = 100  # of a task, in a final score
-_KEYS = found_sweeps.KEYS
+_KEYS = sweep_tables.KEYS
 
 
 class Results(NamedTuple):
@@ -32,7 +32,7 @@ class Results(NamedTuple):
     is_normalised: bool
     is_evaluated: bool  # whether scores are those of evaluations
     bucket: int  # env frames
-    sweeps: tuple[found_sweeps.Sweep, ...]
+    sweeps: tuple[sweep_tables.Sweep, ...]
     curve: pd.DataFrame
     scores: pd.DataFrame
 
@@ -88,7 +88,7 @@ class Results(NamedTuple):
 
 
 def summarise(
-    found: Sequence[found_sweeps.Sweep], bucket: int = 0
+    found: Sequence[sweep_tables.Sweep], bucket: int = 0
 ) -> tuple[list[Results], list[str]]:
     """Measures sweeps of any suites and labels, running or finished.
 
@@ -98,7 +98,7 @@ def summarise(
       The results of each suite, and a line for everything that is missing.
     """
     notes: list[str] = []
-    kept: dict[tuple, found_sweeps.Sweep] = {}
+    kept: dict[tuple, sweep_tables.Sweep] = {}
     for sweep in found:
         keys = [(sweep.suite, sweep.label, sweep.seed, task) for task in sweep.tasks]
         if taken := [key for key in keys if key in kept]:
@@ -118,7 +118,7 @@ def summarise(
 
 
 def _summarise_suite(
-    suite: str, sweeps: tuple[found_sweeps.Sweep, ...], bucket: int, notes: list[str]
+    suite: str, sweeps: tuple[sweep_tables.Sweep, ...], bucket: int, notes: list[str]
 ) -> Results:
     # Episodes reported after the last update belong to the last bucket.
     parts = [
@@ -178,7 +178,7 @@ def _final_scores(episodes: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
 
 def _evaluated_scores(
     trained: pd.DataFrame,
-    sweeps: Sequence[found_sweeps.Sweep],
+    sweeps: Sequence[sweep_tables.Sweep],
     suite: str,
     is_normalised: bool,
     notes: list[str],

@@ -8,7 +8,7 @@ from laser_tf.monitoring import episode_log, evaluation_log, experiment_services
 from laser_tf.workdir import run_directory
 
 
-def hand_over(workdir: pathlib.Path, service: str, project: str) -> int:
+def send_run(workdir: pathlib.Path, service: str, project: str) -> int:
     """Sends configuration, new scalars and results of a run; returns the number of new rows.
 
     The run, which may be in progress, continues in the service, one of

@@ -113,7 +113,7 @@ class Lease:
 
 
 class ReplayClient:
-    """Replay of a learner; `connection` is that to the server that actors write to."""
+    """Replay of a learner; `connection` leads to the server that the actors write to."""
 
     def __init__(
         self,

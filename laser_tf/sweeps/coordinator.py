@@ -21,8 +21,8 @@ Weights = Mapping[str, np.ndarray]  # See `sweep_client.get_state`.
 class Decision(NamedTuple):
     """The newest decision about a member, as far as the member has not applied it."""
 
-    next_ready: int | None  # Env frames of the next decision; None without a population.
-    copied: int  # Env frames at which it last became a copy of another member; -1: never.
+    next_decision_at: int | None  # Env frames; None without a population.
+    last_copied_at: int  # Env frames at which it became a copy of another member; -1: never.
     hyperparameters: Mapping[str, float]  # Values to set; may be empty.
     parent: str | None  # Member whose weights it copies; None: it keeps its own.
     weights: Weights | None  # Weights of the parent.
@@ -81,13 +81,15 @@ class Coordinator:
         if not self._population:
             return Decision(None, -1, {}, None, None)
         latest, copy = self._population.latest(name), self._population.latest_copy(name)
-        next_ready = self._population.next_ready(name)
-        copied = copy.env_frames if copy else -1
+        next_decision_at = self._population.next_decision_at(name)
+        last_copied_at = copy.env_frames if copy else -1
         if latest is None or env_frames > latest.env_frames:
-            return Decision(next_ready, copied, {}, None, None)
+            return Decision(next_decision_at, last_copied_at, {}, None, None)
         # Without a parent the stored weights are the member's own, which it has.
         weights = _read_weights(self._weights(name)) if latest.parent else None
-        return Decision(next_ready, copied, latest.hyperparameters, latest.parent, weights)
+        return Decision(
+            next_decision_at, last_copied_at, latest.hyperparameters, latest.parent, weights
+        )
 
     def decide(
         self,
@@ -114,7 +116,7 @@ class Coordinator:
             logging.warning("Postponed the decision about %s: %s", name, error)
             # The member continues unchanged and asks again soon.
             again = env_frames + max(1, self._config.population.ready_env_frames // 10)
-            return self.resume(name, env_frames)._replace(next_ready=again)
+            return self.resume(name, env_frames)._replace(next_decision_at=again)
         return self.resume(name, env_frames)
 
     def finish(self, name: str) -> None:

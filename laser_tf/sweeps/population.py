@@ -36,8 +36,10 @@ class Config:
     method: str = "none"  # pbt, or none: no member copies, nothing is recorded
     ready_env_frames: int = 1_000_000  # env frames; of a member between decisions about it
     burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
-    truncation_fraction: float = 0.2  # fraction; the lowest copy from as many highest; 1: all
-    copy_margin: float = 0.0  # fitness; by which a parent must be better, and more
+    truncation_fraction: float = (
+        0.2  # the lowest members copy as many of the highest; 1: any better
+    )
+    copy_margin: float = 0.0  # fitness; a parent must be better by more than this
     perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is sampled
     perturbation_probability: float = 1.0  # probability; of each hyper-parameter by itself
     explore_without_copy: bool = False  # whether members that keep their weights perturb, too
@@ -89,7 +91,7 @@ class Population:
         copies = (r for r in reversed(self.records) if r.member == member and r.parent)
         return next(copies, None)
 
-    def next_ready(self, member: str) -> int:
+    def next_decision_at(self, member: str) -> int:
         """Returns the env frames of the next decision about a member; 0 for a new member."""
         latest = self.latest(member)
         if latest is None:
@@ -108,9 +110,9 @@ class Population:
         """Returns a decision about a member, which is in force once it is recorded.
 
         The first decision introduces the member, when it starts, and changes nothing. Ask for the
-        others from `next_ready` on. A member whose fitness is not finite does not copy and is not
-        copied. `hyperparameters` are the current ones, including all tuned ones. `others` has the
-        current fitness by which other members are ranked. Without a finite one, the fitness of
+        others from `next_decision_at` on. A member whose fitness is not finite does not copy and is
+        not copied. `hyperparameters` are the current ones, including all tuned ones. `others` has
+        the current fitness by which other members are ranked. Without a finite one, the fitness of
         their newest record counts.
         """
         own = {name: float(hyperparameters[name]) for name in self._config.tuned}

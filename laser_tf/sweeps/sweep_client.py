@@ -38,7 +38,7 @@ class SweepClient:
         self.index = index
         self.find_replay_address = find_replay_address
         self._call = call
-        self._next_ready: int | None = None  # Env frames; None without a population.
+        self._next_decision_at: int | None = None  # Env frames; None without a population.
         self._limit = 0.0  # Env frames; 0 before the first report.
         self._lost: Exception | None = None
         self._env_frames = 0
@@ -53,11 +53,11 @@ class SweepClient:
         self._env_frames, self._returns = env_frames, returns
         missed: coordinator.Decision = self._call("resume", self.name, env_frames)
         self._apply(learner, missed)
-        return missed.copied
+        return missed.last_copied_at
 
     def _apply(self, learner: learner_module.Learner, decided: coordinator.Decision) -> bool:
         """Applies a decision; returns whether weights changed."""
-        self._next_ready = decided.next_ready
+        self._next_decision_at = decided.next_decision_at
         learner.set_hyperparameters(decided.hyperparameters)
         if decided.weights is None:
             return False
@@ -67,7 +67,7 @@ class SweepClient:
         return True
 
     def start(self) -> None:
-        """Starts to report progress and returns."""
+        """Starts reporting progress in a thread and returns."""
         threading.Thread(target=self._report, name="sweep", daemon=True).start()
 
     def _report(self) -> None:
@@ -99,7 +99,7 @@ class SweepClient:
           NonFiniteWeightsError: If a weight of the member is not finite.
         """
         self._env_frames = env_frames
-        if self._next_ready is None or env_frames < self._next_ready:
+        if self._next_decision_at is None or env_frames < self._next_decision_at:
             return False
         fitness, values = self._returns.fitness(), learner.hyperparameters()
         state = get_state(learner)
@@ -107,7 +107,7 @@ class SweepClient:
         return self._apply(learner, decided)
 
     def close(self, *, finished: bool = False) -> None:
-        """Stops to report; the others continue without a member that has finished."""
+        """Stops reporting; the others continue without a member that has finished."""
         self._closed.set()
         if finished:
             self._call("finish", self.name)

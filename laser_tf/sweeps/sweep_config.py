@@ -223,7 +223,9 @@ def parse_member(
         raise errors.ConfigError(f"{name}: {error}") from None
 
 
-def check_given(values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> None:
+def check_flags_have_effect(
+    values: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
+) -> None:
     """Raises ConfigError for a `given` key that has no effect, because the sweep varies it."""
     for part in PARTS:
         swept = config_values.flatten(values["sweep"].get(part, {}))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from laser_tf import config_checks, errors
 
-MOST_PROCESSES = 10_000
+MAX_PROCESSES = 10_000
 _ADDRESS = re.compile(r"auto|\[?[^\s\[\]/]+\]?:\d+")
 
 
@@ -23,16 +23,16 @@ class ClusterConfig:
     learner_gpus: float = 0.0  # GPUs; that Ray keeps for each learner
     replay_cpus: float = 1.0  # CPUs; that Ray keeps for replay, where it is the run's own
     evaluator_cpus: float = 1.0  # CPUs; that Ray keeps for the evaluator, if there is any
-    wait_minutes: float = 0.0  # minutes; for machines with room to join; 0: refuse the run at once
+    wait_minutes: float = 0.0  # minutes; to wait for machines that will join; 0: fail at once
     weights_seconds: float = 0.2  # seconds; from one copy of the weights for actors to the next
 
     def __post_init__(self):
         config_checks.check_types(self)
         config_checks.check_range(self, "learners", 1)
         for name in ("actors", "envs_per_actor", "learners", "learner_gpus"):
-            config_checks.check_range(self, name, 0, MOST_PROCESSES)
+            config_checks.check_range(self, name, 0, MAX_PROCESSES)
         for name in ("actor_cpus", "learner_cpus", "replay_cpus", "evaluator_cpus"):
-            config_checks.check_range(self, name, 0, MOST_PROCESSES)
+            config_checks.check_range(self, name, 0, MAX_PROCESSES)
         if self.learner_gpus > 1 and self.learner_gpus % 1:
             raise errors.ConfigError(
                 f"learner_gpus must be an integer or below 1, got {self.learner_gpus}."

@@ -1,4 +1,4 @@
-"""Configurations by name, and overrides of their values; flags: launch/found_config_test.py."""
+"""Configurations by name, and overrides of their values; flags: launch/config_flag_test.py."""
 
 import pathlib
 import subprocess

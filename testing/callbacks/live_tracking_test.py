@@ -124,7 +124,7 @@ class LiveTrackingTest(parameterized.TestCase):
         with self.assertLogs(level="WARNING"):
             callback.on_end(views.run(self._workdir))
         with mock.patch.dict(sys.modules, {"mlflow": later}):
-            self.assertEqual(tracking.hand_over(self._workdir, "mlflow", "mine"), 2)
+            self.assertEqual(tracking.send_run(self._workdir, "mlflow", "mine"), 2)
         later.start_run.assert_called_once_with(run_id="abc")
 
     def test_error_at_the_start_is_one_line(self):

@@ -17,7 +17,7 @@ from absl.testing import absltest
 from laser_tf.api import config_files
 from laser_tf.environments import gymnasium_suite
 from laser_tf.training import config_choices, run_config
-from launch import found_config
+from launch import config_flag
 from testing import pages
 from testing.environments import rollouts
 
@@ -55,7 +55,7 @@ class DocumentedConfigTest(absltest.TestCase):
                 for key, text in flags.items()
                 if key.startswith("config.")
             }
-            changes = found_config.parse_texts(values, texts)
+            changes = config_flag.parse_texts(values, texts)
             run_config.parse(config_choices.override(values, changes))
 
     def test_file_changes_its_values_only(self):

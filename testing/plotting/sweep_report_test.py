@@ -10,7 +10,7 @@ from absl.testing import absltest
 from laser_tf.environments import suites
 from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import tensorboard
-from laser_tf.plotting import found_sweeps, sweep_report, sweep_results
+from laser_tf.plotting import sweep_report, sweep_results, sweep_tables
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 from testing import messages, sweep_folders
@@ -30,7 +30,7 @@ class _FolderTest(absltest.TestCase):
         self._folder, self._output = folder / "runs", folder / "made/report"
 
     def _summarise(self, bucket=10):
-        found, notes = found_sweeps.find(self._folder)
+        found, notes = sweep_tables.find(self._folder)
         results, missing = sweep_results.summarise(found, bucket)
         return results, notes + missing
 
@@ -39,7 +39,7 @@ class FindTest(_FolderTest):
     def test_sweeps_are_found_at_any_depth(self):
         sweep_folders.write(self._folder / "a/b", {"member_00": {"breakout": [(1, 2.0)]}}, seed=3)
         for folder in (self._folder, self._folder / "a/b"):
-            (sweep,), notes = found_sweeps.find(folder)
+            (sweep,), notes = sweep_tables.find(folder)
             self.assertEmpty(notes)
             self.assertEqual((sweep.label, sweep.seed, sweep.suite), ("laser", 3, "tmaze"))
             self.assertEqual((sweep.tasks, sweep.env_frames), (("breakout",), 20))
@@ -51,7 +51,7 @@ class FindTest(_FolderTest):
         for name in ("breakout", "MinAtar/Breakout-v1"):
             path = self._folder / name.replace("/", "_")
             sweep_folders.write(path, members, suite="minatar", task=name)
-        found, _ = found_sweeps.find(self._folder)
+        found, _ = sweep_tables.find(self._folder)
         self.assertEqual([sweep.tasks for sweep in found], [("breakout",)] * 2)
         _, (note, *_) = self._summarise()
         messages.assert_names(note, "'laser'", 1, "breakout")
@@ -63,7 +63,7 @@ class FindTest(_FolderTest):
         log = self._folder / "b/member_00/episodes.csv"
         header, first, second = log.read_text().splitlines()
         log.write_text("\n".join([header, second, first, ""]))
-        (sweep,), (note,) = found_sweeps.find(self._folder)
+        (sweep,), (note,) = sweep_tables.find(self._folder)
         self.assertEqual(sweep.label, "a")
         messages.assert_names(note, log)
 
@@ -71,7 +71,7 @@ class FindTest(_FolderTest):
         path = sweep_folders.write(self._folder / "a", {"member_00": {}}) / run_directory.SWEEP_FILE
         for key in ("run.env_frames", "environment.suite", "environment.task"):
             sweep_folders.forget(path, key)
-        (sweep,), notes = found_sweeps.find(self._folder)
+        (sweep,), notes = sweep_tables.find(self._folder)
         self.assertEmpty(notes)
         self.assertEqual((sweep.suite, sweep.tasks), (suites.DEFAULT, ("pong",)))
         self.assertEqual(sweep.env_frames, run_config.Config().env_frames)
@@ -79,14 +79,14 @@ class FindTest(_FolderTest):
     def test_directory_without_readable_sweep_is_rejected(self):
         self._folder.mkdir()
         with messages.raises(run_directory.WorkdirError, self._folder):
-            found_sweeps.find(self._folder)
+            sweep_tables.find(self._folder)
         for name, text in (("a", "{"), ("b", '{"label": 1}'), ("c", "[]")):
             (self._folder / name).mkdir()
             (self._folder / name / "sweep.json").write_text(text)
         with messages.raises(run_directory.WorkdirError, self._folder / "a/sweep.json"):
-            found_sweeps.find(self._folder)
+            sweep_tables.find(self._folder)
         sweep_folders.write(self._folder / "d", {"member_00": {}})
-        found, notes = found_sweeps.find(self._folder)
+        found, notes = sweep_tables.find(self._folder)
         self.assertLen(found, 1)
         self.assertLen(notes, 3)
 

@@ -34,14 +34,14 @@ class TrackingTest(absltest.TestCase):
         writer.write(100, {"loss/policy": 0.5, "loss/value": math.nan})
         writer.write(200, {"loss/policy": 0.25, "loss/value": 2.0})
 
-    def _hand_over(self, service: str, package: mock.Mock) -> int:
+    def _send_run(self, service: str, package: mock.Mock) -> int:
         with mock.patch.dict(sys.modules, {service: package}):
-            return tracking.hand_over(self._workdir, service, "project")
+            return tracking.send_run(self._workdir, service, "project")
 
     def test_wandb_gets_configuration_and_rows(self):
         self._write_rows()
         wandb = mock.Mock()
-        self.assertEqual(self._hand_over("wandb", wandb), 2)
+        self.assertEqual(self._send_run("wandb", wandb), 2)
         given = wandb.init.call_args.kwargs
         self.assertEqual(
             (given["project"], given["name"], given["config"]),
@@ -60,7 +60,7 @@ class TrackingTest(absltest.TestCase):
     def test_mlflow_gets_configuration_rows_and_results(self):
         self._write_rows()
         mlflow = _mlflow()
-        self.assertEqual(self._hand_over("mlflow", mlflow), 2)
+        self.assertEqual(self._send_run("mlflow", mlflow), 2)
         mlflow.log_params.assert_called_once_with({"run.seed": 7})
         self.assertEqual(
             mlflow.log_metrics.call_args_list,
@@ -74,10 +74,10 @@ class TrackingTest(absltest.TestCase):
     def test_second_call_continues_the_wandb_run(self):
         self._write_rows()
         first, second = mock.Mock(), mock.Mock()
-        self._hand_over("wandb", first)
+        self._send_run("wandb", first)
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.write(300, {"loss/policy": 0.125})
-        self.assertEqual(self._hand_over("wandb", second), 1)
+        self.assertEqual(self._send_run("wandb", second), 1)
         ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
         self.assertEqual(ids[0], ids[1])
         second.init.return_value.log.assert_called_once_with(
@@ -87,8 +87,8 @@ class TrackingTest(absltest.TestCase):
     def test_second_call_continues_the_mlflow_run(self):
         self._write_rows()
         first, second = _mlflow(), _mlflow()
-        self._hand_over("mlflow", first)
-        self.assertEqual(self._hand_over("mlflow", second), 0)
+        self._send_run("mlflow", first)
+        self.assertEqual(self._send_run("mlflow", second), 0)
         second.start_run.assert_called_once_with(run_id="abc")
         second.log_params.assert_not_called()
         second.log_metrics.assert_not_called()
@@ -96,10 +96,10 @@ class TrackingTest(absltest.TestCase):
     def test_late_evaluation_is_sent_by_a_second_call(self):
         self._write_rows()
         first, second = _mlflow(), _mlflow()
-        self._hand_over("mlflow", first)
+        self._send_run("mlflow", first)
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         writer.write(200, {evaluation_log.RETURN: 19.0})
-        self._hand_over("mlflow", second)
+        self._send_run("mlflow", second)
         second.log_metrics.assert_called_once_with({evaluation_log.RETURN: 19.0}, step=200)
 
     def test_failed_call_is_continued_with_all_rows(self):
@@ -108,8 +108,8 @@ class TrackingTest(absltest.TestCase):
         first, second = mock.Mock(Error=failure), mock.Mock()
         first.init.return_value.log.side_effect = failure("offline")
         with self.assertRaises(errors.UserError):
-            self._hand_over("wandb", first)
-        self.assertEqual(self._hand_over("wandb", second), 2)
+            self._send_run("wandb", first)
+        self.assertEqual(self._send_run("wandb", second), 2)
         ids = [wandb.init.call_args.kwargs["id"] for wandb in (first, second)]
         self.assertEqual(ids[0], ids[1])
 
@@ -117,7 +117,7 @@ class TrackingTest(absltest.TestCase):
         self._write_rows()
         (self._workdir / experiment_services.FILE).write_text("[")
         with messages.raises(errors.UserError, self._workdir / experiment_services.FILE):
-            self._hand_over("wandb", mock.Mock())
+            self._send_run("wandb", mock.Mock())
 
     def test_error_of_a_service_is_one_line(self):
         self._write_rows()
@@ -125,17 +125,17 @@ class TrackingTest(absltest.TestCase):
         wandb = mock.Mock(Error=failure)
         wandb.init.side_effect = failure("no API key\nconfigured")
         with messages.raises(errors.UserError, "wandb", "no API key configured", "WANDB_MODE"):
-            self._hand_over("wandb", wandb)
+            self._send_run("wandb", wandb)
         mlflow = mock.MagicMock(MlflowException=failure)
         mlflow.set_experiment.side_effect = failure("no such server")
         with messages.raises(errors.UserError, "mlflow", "MLFLOW_TRACKING_URI"):
-            self._hand_over("mlflow", mlflow)
+            self._send_run("mlflow", mlflow)
 
     def test_missing_package_and_metrics_are_named(self):
         with messages.raises(errors.UserError, "--track=wandb", "pip install wandb==0.19.11"):
-            self._hand_over("wandb", None)  # Python's mark of a module that cannot be imported
+            self._send_run("wandb", None)  # Python's mark of a module that cannot be imported
         with messages.raises(errors.UserError, self._workdir):
-            self._hand_over("wandb", mock.Mock(Error=Exception))
+            self._send_run("wandb", mock.Mock(Error=Exception))
 
 
 if __name__ == "__main__":

@@ -88,16 +88,16 @@ class CoordinatorTest(absltest.TestCase):
     def test_worst_member_copies_the_best(self):
         for name in self._config.members:
             self._coordinator.join(name)
-            self.assertEqual(self._coordinator.resume(name, 0).next_ready, 0)
-            self.assertEqual(self._decide(name, 0, math.nan).next_ready, 100)
+            self.assertEqual(self._coordinator.resume(name, 0).next_decision_at, 0)
+            self.assertEqual(self._decide(name, 0, math.nan).next_decision_at, 100)
         self.assertIsNone(self._decide("member_03", 100, 0.9).parent)
         self._coordinator = self._open()
         self._coordinator.join("member_00")
-        self.assertEqual(self._coordinator.resume("member_00", 90).next_ready, 100)
+        self.assertEqual(self._coordinator.resume("member_00", 90).next_decision_at, 100)
         answer = self._decide("member_00", 105, -0.5)
         self.assertEqual(answer.parent, "member_03")
         self._assert_weights(answer.weights, "member_03")
-        self.assertEqual(answer.next_ready, 200)
+        self.assertEqual(answer.next_decision_at, 200)
         for key, value in answer.hyperparameters.items():
             factor = value / TUNED[key]
             self.assertTrue(abs(factor - 1.2) < 1e-6 or abs(factor - 1 / 1.2) < 1e-6)
@@ -123,8 +123,8 @@ class CoordinatorTest(absltest.TestCase):
             answer = self._coordinator.resume("member_00", env_frames)
             self._assert_weights(answer.weights, "member_03")
             self.assertEqual(answer.hyperparameters, decided.hyperparameters)
-            self.assertEqual(answer.next_ready, 200)
-            self.assertEqual(answer.copied, 105)
+            self.assertEqual(answer.next_decision_at, 200)
+            self.assertEqual(answer.last_copied_at, 105)
         past = self._coordinator.resume("member_00", 106)
         self.assertEqual(past, coordinator.Decision(200, 105, {}, None, None))
         self._decide("member_00", 210, 2.0)
@@ -174,7 +174,7 @@ class CoordinatorTest(absltest.TestCase):
                 answer = self._decide("member_00", 105, -0.5)
             messages.assert_names(logs.output[0], "member_00", "No space left")
             self.assertEqual(answer, coordinator.Decision(115, -1, {}, None, None))
-            self.assertEqual(self._coordinator.resume("member_00", 0).copied, -1)
+            self.assertEqual(self._coordinator.resume("member_00", 0).last_copied_at, -1)
         path = self._folder / "population/member_03.npz"
         good = path.read_bytes()
         path.write_bytes(b"damaged")

@@ -198,27 +198,27 @@ class DecideTest(parameterized.TestCase):
 class ReadyTest(parameterized.TestCase):
     def test_decisions_are_due_on_a_grid(self):
         made = _population()
-        self.assertEqual(made.next_ready("a0"), 0)
+        self.assertEqual(made.next_decision_at("a0"), 0)
         for frames, following in ((0, 100), (130, 200), (200, 300), (577, 600)):
             _decide(made, "a0", frames, 1.0, BOTH)
-            self.assertEqual(made.next_ready("a0"), following)
+            self.assertEqual(made.next_decision_at("a0"), following)
 
     def test_first_decision_follows_the_burn_in(self):
         made = _population(dataclasses.replace(PBT, burn_in_env_frames=450), a0=0.0, a1=1.0)
-        self.assertEqual(made.next_ready("a0"), 450)
+        self.assertEqual(made.next_decision_at("a0"), 450)
         _decide(made, "a1", 450, 1.0, BOTH)
         self.assertEqual(_decide(made, "a0", 450, 0.0, BOTH).parent, "a1")
-        self.assertEqual(made.next_ready("a0"), 500)
+        self.assertEqual(made.next_decision_at("a0"), 500)
 
     def test_decision_is_in_force_once_recorded(self):
         made = _population(a0=0.0, a1=1.0)
         decided = made.decide("a0", 120, 0.0, BOTH, {})
         self.assertEqual(decided.parent, "a1")
-        self.assertEqual(made.next_ready("a0"), 100)
+        self.assertEqual(made.next_decision_at("a0"), 100)
         self.assertEqual(made.latest("a0").env_frames, 0)
         made.record(decided)
         kept = _decide(made, "a0", 200, 2.0, BOTH)
-        self.assertEqual(made.next_ready("a0"), 300)
+        self.assertEqual(made.next_decision_at("a0"), 300)
         self.assertEqual((made.latest("a0"), made.latest_copy("a0")), (kept, decided))
         self.assertIsNone(made.latest_copy("a1"))
         self.assertIsNone(made.latest("a2"))

@@ -12,12 +12,12 @@ from laser_tf import errors
 from laser_tf.api import config_files
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-from launch import found_config
+from launch import config_flag
 from testing import messages
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "")
 flags.DEFINE_bool("trust_config", False, "")
-_CONFIG = found_config.ConfigFlag("laser:catch", resumes=True)
+_CONFIG = config_flag.ConfigFlag("laser:catch", resumes=True)
 
 
 class LoadTest(parameterized.TestCase):
