@@ -7,6 +7,8 @@ import typing
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+
 from laser_tf import errors
 
 # Range of normal float32 numbers: TensorFlow overflows to infinity above it and rounds to 0 below.
@@ -19,8 +21,8 @@ _DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of name
 def check_types(config: Any) -> None:
     """Raises ConfigError unless fields of a dataclass have their types and fit float32 or int64.
 
-    Integral floats in integer fields, such as 1e5, are converted to int in place, and lists in
-    tuple fields to tuples.
+    Converts values in place that fit the type of their field: numbers of NumPy, integral floats
+    such as 1e5 in an integer field, integers in a float field, and lists in a tuple field.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -34,12 +36,23 @@ def check_types(config: Any) -> None:
                 f"{field.name} must have a type that a configuration supports, got {field.type}. "
                 "Use bool, int, float, str, tuple[TYPE, ...], Mapping[str, Any] or e.g. bool | str."
             )
-        if field.type is int and type(value) is float and value.is_integer():
-            value = int(value)
-        elif isinstance(value, list) and typing.get_origin(field.type) is tuple:
-            value = tuple(value)
+        value = _convert(value, field.type)
         object.__setattr__(config, field.name, value)
         _check_type(field.name, value, field.type)
+
+
+def _convert(value: Any, expected: Any) -> Any:
+    """Returns a value of the type `expected`, or the given value if `_check_type` rejects it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if typing.get_origin(expected) is tuple and isinstance(value, tuple | list):
+        return tuple(_convert(element, typing.get_args(expected)[0]) for element in value)
+    if expected is int and type(value) is float and value.is_integer():
+        return int(value)
+    # TensorFlow rejects integers among floats. Larger ones do not fit a float.
+    if expected is float and type(value) is int and abs(value) <= MAX_FLOAT32:
+        return float(value)
+    return value
 
 
 def _is_supported(expected: Any) -> bool:

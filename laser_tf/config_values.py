@@ -7,6 +7,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+LITERAL_ERRORS = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # of `ast`
 _WORDS = {"true": True, "false": False}  # accepted like other command-line flags do
 
 
@@ -37,7 +38,7 @@ def parse_value(text: str) -> Any:
     """Parses a Python literal, or true or false; returns any other text unchanged."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except LITERAL_ERRORS:
         return _WORDS.get(text.lower(), text)
 
 

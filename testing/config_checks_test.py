@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Literal, Optional
 
+import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf import config_checks, errors
@@ -34,13 +35,22 @@ class CheckTypesTest(parameterized.TestCase):
 
     @parameterized.parameters(
         (int, 1e5, 100_000),
-        (float, 1, 1),
+        (float, 1, 1.0),
+        (int, np.int64(1), 1),
+        (float, np.float32(1.5), 1.5),
+        (float, np.int32(2), 2.0),
+        (bool, np.bool_(True), True),
         (tuple[bool, ...], [True], (True,)),
+        (tuple[float, ...], (1, np.float32(0.5)), (1.0, 0.5)),
         (bool | str, "auto", "auto"),
         (str | Mapping[str, Any], {"a": 1}, {"a": 1}),
     )
     def test_supported_value_is_returned(self, annotation, value, expected):
-        self.assertEqual(_check(annotation, value), expected)
+        checked = _check(annotation, value)
+        self.assertEqual(checked, expected)
+        self.assertIs(type(checked), type(expected))
+        if isinstance(expected, tuple):
+            self.assertEqual(list(map(type, checked)), list(map(type, expected)))
 
 
 if __name__ == "__main__":

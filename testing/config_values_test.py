@@ -26,8 +26,19 @@ class ConfigValuesTest(absltest.TestCase):
             config_values.override({"run": {}}, {"rnu.seed": 2})
 
     def test_text_is_parsed_as_literal_or_kept(self):
-        given = ("0.25", "true", "False", "none", "(1, 2)", "{'size': 9}", "asterix", "a=1", "")
-        values = (0.25, True, False, "none", (1, 2), {"size": 9}, "asterix", "a=1", "")
+        given = (
+            "0.25",
+            "true",
+            "False",
+            "none",
+            "(1, 2)",
+            "{'size': 9}",
+            "asterix",
+            "a=1",
+            "",
+            "{[]: 1}",
+        )
+        values = (0.25, True, False, "none", (1, 2), {"size": 9}, "asterix", "a=1", "", "{[]: 1}")
         self.assertEqual(tuple(map(config_values.parse_value, given)), values)
 
 

@@ -50,7 +50,7 @@ def _keys(values: Mapping[str, Any], name: str, path: str) -> dict[str, Any]:
 def _parse_values(text: str) -> tuple[Any, ...]:
     try:
         return ast.literal_eval(f"({text},)")
-    except (ValueError, SyntaxError):  # Texts without quotes.
+    except config_values.LITERAL_ERRORS:  # E.g. texts without quotes.
         return tuple(config_values.parse_value(value.strip()) for value in text.split(","))
 
 
