@@ -231,7 +231,9 @@ class Learner(tf.Module):
             output = self.agent.loss(unroll)
         # `trainable_variables` is not kept in an attribute, because a checkpoint would restore a
         # stored list by position; see `RMSProp`.
-        local = tape.gradient(output.loss, self.agent.trainable_variables)
+        variables = self.agent.trainable_variables
+        zero = tf.UnconnectedGradients.ZERO  # e.g. of a torso of the user
+        local = tape.gradient(output.loss, variables, unconnected_gradients=zero)
         gradients, loss, metrics = joint_batch.all_reduce_sum((local, output.loss, output.metrics))
         norm = tf.linalg.global_norm(gradients)
         finite = tf.math.is_finite(loss) & tf.math.is_finite(norm)

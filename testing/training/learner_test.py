@@ -11,11 +11,24 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import factory
 from laser_tf.host import hardware
+from laser_tf.networks import torsos
 from laser_tf.replay import stored_unroll
 from laser_tf.sweeps import sweep_client
 from laser_tf.training import assembly, learner, learner_checkpoints, learner_config, run_config
 from laser_tf.workdir import run_directory
 from testing import fakes, messages
+
+
+class UnusedVariableTorso(torsos.Torso):
+    """Features are the pixels."""
+
+    def __init__(self, channel_multiplier, center, dtype):
+        del channel_multiplier
+        super().__init__(units=0, center=center, dtype=dtype)
+        self._unused = tf.Variable(1.0, name="unused")
+
+    def _features(self, scaled):
+        return scaled
 
 
 def _replace_env(batch: stored_unroll.StoredUnroll, **fields) -> stored_unroll.StoredUnroll:
@@ -83,6 +96,12 @@ class LearnerTest(parameterized.TestCase):
         _update(made, batch, 10)
         for old, variable in zip(before, weights, strict=True):
             self.assertTrue(np.any(old != variable.numpy()), variable.name)
+
+    def test_variable_without_effect_on_the_loss_does_not_change(self):
+        made, batch = _learner(agent={"torso": f"{__name__}:UnusedVariableTorso"})
+        _update(made, batch, 10)
+        (unused,) = (v for v in made.agent.trainable_variables if v.name == "unused:0")
+        self.assertEqual(unused.numpy(), 1.0)
 
     def test_linear_schedule_follows_agent_steps(self):
         made, batch = _learner(learning_rate=0.5)  # the run has 2,000 agent steps
