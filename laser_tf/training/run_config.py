@@ -94,6 +94,11 @@ class RunConfig:
                 f"replay.scheme must be {' or '.join(fitting)} for agent.name {agent.name!r}, got "
                 f"{replay.scheme!r}. Use --config.replay.scheme={fitting[0]}"
             )
+        if replay.burn_in and getattr(agent, "core", "") == "none":
+            raise errors.ConfigError(
+                f"replay.burn_in must be 0 for agent.core 'none', which has no state, got "
+                f"{replay.burn_in}. Use --config.replay.burn_in=0"
+            )
         agent.check_entries(replay.scheme, replay.online_entries, replay.replayed_entries)
 
     def _check_serial(self) -> None:

@@ -213,6 +213,10 @@ class SchemeTest(parameterized.TestCase):
         with messages.raises(ValueError, "agent.entropy_on_replay", "replay_only"):
             fakes.catch_config(replay=replay)
 
+    def test_burn_in_without_core_is_rejected(self):
+        with messages.raises(ValueError, "replay.burn_in", "agent.core", "none"):
+            fakes.r2d2_catch_config(agent={"core": "none"}, replay={"burn_in": 10})
+
     @parameterized.parameters(
         ({"replay_ratio": 4.0}, "replay_ratio", "mixed", "alternating"),
         ({"burn_in": 4}, "burn_in", "mixed", "sequences", "contextual"),
