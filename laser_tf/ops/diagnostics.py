@@ -13,16 +13,15 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
 
 
 def dead_fraction(features: tf.Tensor, mask: tf.Tensor) -> joint_batch.Mean:
-    """Returns the fraction of features that are 0 or less at all steps where `mask` is true.
+    """Returns the fraction of features that are 0 at all steps where `mask` is true.
 
     A ReLU unit with a negative input for every observation receives no gradient and stays dead.
 
     Args:
-      features: Outputs of a ReLU layer, [T, B, F]. The outputs of an LSTM are rarely 0 or less at
-        all steps.
+      features: Outputs of a layer, [T, B, F]; without ReLU they are rarely 0.
       mask: Mask of the steps, bool [T, B].
     """
-    alive = tf.cast((features > 0) & mask[:, :, None], tf.float32)
+    alive = tf.cast((features != 0) & mask[:, :, None], tf.float32)
     steps = tf.reduce_sum(tf.cast(mask, tf.float32))
     steps_alive, steps = joint_batch.all_reduce_sum((tf.reduce_sum(alive, axis=[0, 1]), steps))
     dead = tf.cast((steps_alive == 0) & (steps > 0), tf.float32)
