@@ -1,8 +1,8 @@
 """ACER: sample efficient actor-critic with experience replay (Wang et al. 2017).
 
 Implements discrete actions (algorithms 1 and 2) and continuous actions (algorithm 3). The replay
-configuration sets algorithm 1's replay ratio. At ratio 0 the agent is on-policy: A3C with Q
-instead of V and a trust region around an average policy.
+configuration sets algorithm 1's replay ratio. With `replay.scheme=online` the agent is on-policy:
+A3C with Q instead of V and a trust region around an average policy.
 """
 
 import tensorflow as tf

@@ -27,8 +27,8 @@ class PixelControlTask(tf.Module):
         ]
         if len(images) != 1 or not isinstance(spec.action, specs.DiscreteArray):
             raise errors.ConfigError(
-                "pixel_control_cost must be 0 for environments without a single uint8 image and "
-                f"one discrete action, got {cost} with {observations.describe(spec)}. Use "
+                "pixel_control_cost must be 0 unless the environment has one uint8 image and one "
+                f"discrete action, got {cost} with {observations.describe(spec)}. Use "
                 "--config.agent.pixel_control_cost=0."
             )
         self._image = images[0]

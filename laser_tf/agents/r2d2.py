@@ -57,7 +57,7 @@ class R2D2(target_network.TargetNetworkAgent):
         return agent_output.extras
 
     def initial_priorities(self, unroll: types.Unroll) -> tf.Tensor:
-        """Computes priorities from stored Q-values, which also replace the target network's."""
+        """Computes priorities from the actor's Q-values in place of both networks'."""
         learned = self._drop_burn_in(unroll)
         q_values = learned.agent_output.extras
         errors, is_transition = self._td_errors(learned, q_values, q_values)

@@ -32,7 +32,7 @@ class RunningMoments(tf.Module):
     """Mean and variance of each entry of vectors; subclasses use them for normalisation.
 
     The moments are non-trainable variables that are saved and sent to actors with the weights. Only
-    `update` changes them, and only `Agent.update_normalisers` calls `update`.
+    `Agent.update_normalisers` changes them.
     """
 
     def __init__(self, size: int, deviation: float = 1.0, prior_count: float = 0.0):
@@ -117,7 +117,7 @@ _merged_by_xla = kernels.fused(_merged)
 
 
 class VectorNormaliser(RunningMoments):
-    """Normalises vectors by running moments; fresh moments leave vectors unchanged."""
+    """Normalises vectors by running moments; fresh moments only clip vectors."""
 
     def __call__(self, vectors: tf.Tensor) -> tf.Tensor:
         """Normalises vectors, float32 [..., D], to values in [-10, 10]."""
