@@ -27,7 +27,7 @@ class VectorAdapter(base.Adapter):
     With `SAME_STEP`, the step that ends an episode returns the first observation of the next one.
     The environment cannot pause there while others step, so it takes an ignored step and is reset
     again. This and the start of episodes that a time limit has cut need
-    `reset(options={"reset_mask": mask})`.
+    `reset(options={"reset_mask": mask})`, which must leave the other environments as they are.
     """
 
     def __init__(self, engine: gymnasium_vector.VectorEnv, seed: int):
@@ -63,6 +63,7 @@ class VectorAdapter(base.Adapter):
                 f"{mode}. Use {_MODES.NEXT_STEP}"
             )
         self._has_ended = np.zeros(self._num_envs, bool)  # In the newest step.
+        self._newest: list[Any] = []  # Native observation of each environment.
         super().__init__(engine, spec, action_spec)
 
     def observation_offsets(self) -> list[Any]:
@@ -71,8 +72,13 @@ class VectorAdapter(base.Adapter):
         return gymnasium_adapter.observation_offsets(space, self._info_mask)
 
     def reset(self, starts: np.ndarray) -> list[dm_env.TimeStep | None]:
-        """Resets the environments of a mask bool [N]; returns None for the others."""
+        """Resets the environments of a mask bool [N]; returns None for the others.
+
+        Raises:
+          UnsupportedSpaceError: If other environments change, too.
+        """
         options = None if starts.all() else {"reset_mask": starts.copy()}
+        others = {i: _copy(self._newest[i]) for i in np.flatnonzero(~starts)}
         result = self._first_reset or self._engine.reset(options=options)
         self._first_reset = None
         observation, infos = gymnasium_adapter.check_length("reset", result, 2)
@@ -80,6 +86,10 @@ class VectorAdapter(base.Adapter):
         environments = np.arange(self._num_envs)
         if len(rows) < self._num_envs:  # EnvPool returns rows of the reset environments only.
             environments = infos.get("env_id", np.flatnonzero(starts))
+        else:
+            for index, before in others.items():
+                _check_unchanged(before, rows[index])
+            self._newest = rows
         self._has_ended &= ~starts
         time_steps: list[dm_env.TimeStep | None] = [None] * self._num_envs
         for row, index in enumerate(environments):
@@ -99,7 +109,7 @@ class VectorAdapter(base.Adapter):
         batch = tree.map_structure(lambda *leaves: np.stack(leaves), *actions)
         result = gymnasium_adapter.check_length("step", self._engine.step(batch), 5)
         observation, reward, terminated, truncated, infos = result
-        rows = self._rows(observation)
+        rows = self._newest = self._rows(observation)
         for values in (rows, reward, terminated, truncated):
             if len(values) != self._num_envs:
                 raise ValueError(
@@ -149,6 +159,21 @@ class VectorAdapter(base.Adapter):
         if images is None or len(images) != self._num_envs:
             raise NotImplementedError("its render() returns no image of each environment")
         return np.asarray(images[index])
+
+
+def _copy(row: Any) -> Any:
+    return tree.map_structure(np.array, row)
+
+
+def _check_unchanged(before: Any, row: Any) -> None:
+    """Checks the observation of an environment that a reset of others must not change."""
+    for old, new in zip(tree.flatten(before), tree.flatten(_copy(row)), strict=True):
+        if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
+            raise faults.UnsupportedSpaceError(
+                "its reset(options={'reset_mask': mask}) must reset the environments of the mask "
+                "only, got other observations of the others. Implement the mask, or use a "
+                "SyncVectorEnv of single environments (make_vec: vectorization_mode=sync)"
+            )
 
 
 def _check_space(engine: gymnasium_vector.VectorEnv, name: str) -> None:

@@ -90,6 +90,16 @@ class VectorTest(parameterized.TestCase):
         np.testing.assert_array_equal(steps.discount[2], 1)
         np.testing.assert_array_equal(steps.observation[2], steps.observation[1])
 
+    def test_reset_that_ignores_its_mask_ends_the_run(self):
+        config = vector_suite.VectorConfig(
+            task="gymnasium:make_vec", arguments="id=CartPole-v1", num_envs=4,
+            max_frames_per_episode=12,
+        )  # fmt: skip
+        with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
+            actions = np.random.default_rng(0).integers(2, size=[60, 4], dtype=np.int32)
+            with messages.raises(faults.EnvironmentFailedError, "make_vec", "reset_mask"):
+                rollouts.run(environment, actions)
+
     @parameterized.parameters(
         ("make_pair", {}, 1, ("num_envs=3", 2)),
         ("make_other_spaces", {}, 1, ("observation_space", "(3, 3)", "(3, 2)")),
@@ -125,7 +135,7 @@ class VectorTest(parameterized.TestCase):
         np.testing.assert_array_equal(steps.discount, 1)
         config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), small_vectors.make)
         with messages.raises(faults.UnsupportedSpaceError, "num_envs", "make"):
-            pickled_functions.call(config.pickled_function, config.task, {}, 0)
+            pickled_functions.call(config.pickled_function, config.task, {}, config.suite, 0)
 
 
 if __name__ == "__main__":
