@@ -35,10 +35,11 @@ class CheckReport:
 class _RaisingFaults(faults.Faults):
     """Raises the first fault."""
 
-    def note(self, index: int, kind: str, what: str, details: str = "") -> None:
+    def note(
+        self, index: int, kind: str, what: str, details: str = "", step: int | None = None
+    ) -> None:
         """See `faults.Faults`."""
-        step = self.episode_steps[index]
-        error = faults.EnvironmentFailedError(f"{what} (step {step} of its episode)")
+        error = faults.EnvironmentFailedError(self._with_step(index, what, step))
         error.add_note(details)
         raise error
 
@@ -207,8 +208,8 @@ def _determinism(first: _Rollout, again: _Rollout) -> str:
         if differs.size:
             return (
                 f"no: the same seed and actions gave another {field} at step {differs[0]}. A run "
-                "cannot be repeated, and its video shows other episodes: let the environment take "
-                "and use a seed"
+                "cannot be repeated, and its video shows other episodes: draw all random numbers "
+                "from the seed of reset() or of the constructor"
             )
     return "yes: the same seed and actions gave the same steps"
 
@@ -226,8 +227,14 @@ def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
     if len(np.unique(rollout.observation)) == 1:
         yield "all observations are the same"
     for leaf, maximum in zip(tree.flatten(spec.observation), rollout.maxima, strict=True):
-        is_image = observations.is_image(leaf) and leaf.dtype == np.uint8
-        if is_image and 0 < maximum <= _MAX_DARK_BYTE:
+        if not observations.is_image(leaf):
+            continue
+        if leaf.dtype != np.uint8 and maximum > _MAX_DARK_BYTE:
+            yield (
+                f"an image {list(leaf.shape)} of {leaf.dtype} has values up to {maximum:g}, which "
+                "agents do not scale: return bytes (uint8), or floats of about 1"
+            )
+        if leaf.dtype == np.uint8 and 0 < maximum <= _MAX_DARK_BYTE:
             yield (
                 f"an image {list(leaf.shape)} of bytes has no value above {maximum:g}: agents "
                 "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "

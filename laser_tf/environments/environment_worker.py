@@ -164,13 +164,15 @@ class Worker:
         self._write(index, time_step, check_time_step(time_step, starts=True))
 
     def _step_one(self, index: int, action: np.ndarray) -> None:
-        time_step: Any = None
+        environment, time_step = self._environments[index], None
+        if environment is None:
+            raise RuntimeError("its worker process ended in render()")
 
         def take_frame() -> tuple[float, float, bool]:
             nonlocal time_step
             self._note_call(index)
             # A new action each time: an environment may change its action in place.
-            time_step = self._environments[index].step(self._action(action))
+            time_step = environment.step(self._action(action))
             return check_time_step(time_step, starts=False)
 
         scalars = base.repeat_action(take_frame, self._action_repeat)
@@ -218,14 +220,21 @@ def check_time_step(result: Any, *, starts: bool) -> tuple[float, float, bool]:
     With `starts`, `reset` returned the time step; then the reward is 0 and the discount is 1.
 
     Raises:
-      ValueError: For an invalid step type, or values that are no numbers or out of range.
+      ValueError: For a result that is no time step, an invalid step type, or values that are no
+        numbers or out of range.
     """
+    method, expected = ("reset", "FIRST") if starts else ("step", "MID or LAST")
+    if not hasattr(result, "step_type"):
+        name = type(result).__name__
+        raise ValueError(f"its {method}() must return a dm_env.TimeStep, got {name}")
     step_type = result.step_type
     if not isinstance(step_type, dm_env.StepType):
         step_type = dm_env.StepType(int(step_type))  # TF-Agents has arrays of rank 0.
     if (step_type == dm_env.StepType.FIRST) != starts:
-        method = "reset" if starts else "step"
-        raise ValueError(f"its {method}() returned a time step of {step_type}")
+        raise ValueError(
+            f"its {method}() must return a time step of type {expected}, got {step_type.name}. An "
+            "environment must wait for reset() between its episodes"
+        )
     if starts:
         return 0.0, 1.0, False
     try:

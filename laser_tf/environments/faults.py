@@ -78,8 +78,13 @@ class Faults:
         self._is_broken &= ~is_first
         self.episode_steps = np.where(is_first, 0, self.episode_steps + 1)
 
-    def note(self, index: int, kind: str, what: str, details: str = "") -> None:
-        """Records a fault of one of `KINDS`, which ends the episode; `details` is its traceback.
+    def note(
+        self, index: int, kind: str, what: str, details: str = "", step: int | None = None
+    ) -> None:
+        """Records a fault of one of `KINDS`, which ends the episode.
+
+        `details` is its traceback. `step` counts from the first step of the episode; None for the
+        newest complete step.
 
         Raises:
           EnvironmentFailedError: If the limit is exceeded.
@@ -88,8 +93,8 @@ class Faults:
         if kind == RESTARTS or not self._is_broken[index]:  # Each start is an attempt.
             self._in_a_row[index] += 1
         self._is_broken[index] = True
-        step = self.episode_steps[index]
-        fault = f"environment {index} of {self.name}: {what} (step {step} of its episode)"
+        what = self._with_step(index, what, step)
+        fault = f"environment {index} of {self.name}: {what}"
         is_new = (index, kind) not in self._logged
         is_over_limit = self._in_a_row[index] > self._limit
         kept = self.keep(fault, details) if details and (is_new or is_over_limit) else ""
@@ -104,6 +109,10 @@ class Faults:
                 "%s: the episode ends as by a time limit%s; later faults are only counted, in "
                 "environment/%s", fault, kept, kind,
             )  # fmt: skip
+
+    def _with_step(self, index: int, what: str, step: int | None) -> str:
+        step = self.episode_steps[index] if step is None else step
+        return f"{what} (step {step} of its episode)"
 
     def failure(self, error: Exception) -> EnvironmentFailedError:
         """Returns the error to raise from `error` if the environments cannot continue."""

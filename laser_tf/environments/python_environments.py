@@ -88,7 +88,8 @@ class PythonEnvironments(base.BatchedEnvironment):
                 raise faults.EnvironmentCreationError(self._name, answer.reason, answer.details)
             if answer != answers[0]:
                 raise faults.EnvironmentCreationError(
-                    self._name, "its specs depend on its seed, and one agent needs the same of all"
+                    self._name,
+                    "its specs must not depend on the seed: one agent plays all environments",
                 )
         return answers[0]
 
@@ -155,9 +156,10 @@ class PythonEnvironments(base.BatchedEnvironment):
         self._note_restart(current, failure._replace(reason=reason))
 
     def _note_restart(self, index: int, failure: worker_pool.Failure) -> None:
-        if failure.is_final:
+        if failure.ends_run:
             raise faults.EnvironmentFailedError(f"{self._name} failed: {failure.reason}")
-        self.faults.note(int(index), faults.RESTARTS, failure.reason, failure.details)
+        step = 0 if self._over[index] else int(self.faults.episode_steps[index]) + 1
+        self.faults.note(int(index), faults.RESTARTS, failure.reason, failure.details, step)
 
     def _read(self) -> base.Transition:
         """Returns copies of the newest time steps of all workers."""
@@ -176,6 +178,8 @@ class PythonEnvironments(base.BatchedEnvironment):
         answer = next(answer for answer in self._workers.call(requests) if answer is not None)
         if isinstance(answer, np.ndarray):
             return answer
+        if isinstance(answer, worker_pool.Failure):
+            raise base.RenderError(f"{self._name} renders no image: {answer.reason}")
         for spec, leaf in zip(
             tree.flatten(self._observation_spec), tree.flatten(self._observation), strict=True
         ):

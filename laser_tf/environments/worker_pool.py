@@ -50,13 +50,14 @@ class Failure(NamedTuple):
 
     reason: str  # One line.
     details: str = ""  # Traceback, if the worker could send it.
-    is_final: bool = False  # A restart does not help.
+    ends_run: bool = False  # A restart does not help.
 
 
 def failure_of(error: Exception) -> Failure:
-    """Returns the failure for an error that was just raised; invalid configurations are final."""
-    is_final = isinstance(error, errors.ConfigError)
-    return Failure(faults.describe(error), errors.printable(traceback.format_exc()), is_final)
+    """Returns the failure for an error that was just raised; invalid configurations end the run."""
+    ends_run = isinstance(error, errors.ConfigError)
+    reason = errors.one_line(error) if ends_run else faults.describe(error)
+    return Failure(reason, errors.printable(traceback.format_exc()), ends_run)
 
 
 class WorkerPool:
@@ -120,7 +121,10 @@ class WorkerPool:
         answers: list[Any] = [None] * len(self._workers)
         waiting: dict[Any, int] = {self._workers[index].pipe: index for index in asked}
         since = dict.fromkeys(asked, time.monotonic())  # Last progress of each worker.
-        late = Failure(f"no answer within {self._reply_seconds:g} s (environment.reply_seconds)")
+        late = Failure(
+            f"no answer within {self._reply_seconds:g} s: raise environment.reply_seconds, or make "
+            "the environment faster"
+        )
         while waiting:
             deadline = min(map(since.get, waiting.values())) + self._reply_seconds
             ready = connection.wait(list(waiting), max(0.0, deadline - time.monotonic()))

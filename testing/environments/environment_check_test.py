@@ -67,8 +67,10 @@ class EnvironmentCheckTest(parameterized.TestCase):
     @parameterized.parameters(
         ("uint8", 1, True),
         ("float32", 1, False),
+        ("float32", 200, True),
+        ("int32", 200, True),
     )
-    def test_image_of_dark_bytes_is_a_warning(self, dtype, value, is_warning):
+    def test_image_of_another_scale_is_a_warning(self, dtype, value, is_warning):
         arguments = {"shape": [10, 5, 1], "dtype": dtype, "value": value}
         report = check("dm_env", f"{SMALL}:Images", steps=5, arguments=arguments)
         self.assertEqual(report.fault, "")
@@ -101,7 +103,7 @@ class EnvironmentCheckTest(parameterized.TestCase):
         messages.assert_names(line, "no", "observation", 0)
 
     @parameterized.parameters(
-        ("raise", ("KeyError", 1)),
+        ("raise", ("KeyError", 2)),
         ("nan", ("observation", "nan", 2)),
         ("shape", ("observation", "[1]")),
         ("die", (3,)),

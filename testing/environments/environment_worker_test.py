@@ -12,7 +12,7 @@ class TimeStepTest(parameterized.TestCase):
     @parameterized.parameters(
         ({"step_type": 7}, ("StepType", 7)),
         ({"step_type": -1}, ("StepType", -1)),
-        ({"step_type": dm_env.StepType.FIRST}, ("step()",)),
+        ({"step_type": dm_env.StepType.FIRST}, ("step()", "FIRST", "MID")),
         ({"reward": np.zeros(2)}, ("reward", "array([0., 0.])")),
         ({"reward": None}, ("reward", None)),
         ({"discount": 1.5}, ("discount", 1.5)),
@@ -21,6 +21,11 @@ class TimeStepTest(parameterized.TestCase):
         time_step = dm_env.transition(1.0, None)._replace(**values)
         with messages.raises(ValueError, *named):
             environment_worker.check_time_step(time_step, starts=False)
+
+    @parameterized.parameters((None, "NoneType"), ((1.0, False), "tuple"))
+    def test_result_that_is_no_time_step_is_named(self, result, name):
+        with messages.raises(ValueError, "reset()", "dm_env.TimeStep", name):
+            environment_worker.check_time_step(result, starts=True)
 
     def test_arrays_of_rank_0_are_accepted(self):
         time_step = dm_env.TimeStep(np.int32(2), np.float32(0.5), np.array(0), None)

@@ -99,7 +99,7 @@ class FaultTest(parameterized.TestCase):
     def test_fault_truncates_only_its_episode(self, fault, named):
         outputs = self._run(fault=fault)
         self.assertLen(self.messages, 1)
-        messages.assert_names(self.messages[0], 1, "Breaking-v0", *named)
+        messages.assert_names(self.messages[0], 1, "Breaking-v0", "step 2", *named)
         self.assertIn("Traceback", (self.folder / faults.FILE).read_text())
         self.assertEqual(self.counts, {faults.RESTARTS: 1})
         # The previous step replaces the lost step. The next episode has a new environment.
@@ -343,6 +343,18 @@ class RenderTest(parameterized.TestCase):
                 environment.render(0)
             outputs = environment.step(np.zeros(3, np.int32))
         np.testing.assert_array_equal(outputs.observation[:, 1], 1)
+
+    def test_render_that_ends_the_worker_raises_and_ends_the_episode(self):
+        with make(
+            "gymnasium", f"{SMALL}:Rendered-v0", num_envs=1, rendering=True, arguments="kind=die"
+        ) as environment:
+            environment.reset()
+            with messages.raises(base.RenderError, "Rendered-v0", 3):
+                environment.render(0)
+            with self.assertLogs(level="WARNING") as logs:
+                environment.step(np.zeros(1, np.int32))
+            messages.assert_names(logs.records[0].getMessage(), "render()")
+            self.assertTrue(environment.step(np.zeros(1, np.int32)).is_first[0])
 
 
 class PyEnvironmentTest(parameterized.TestCase):

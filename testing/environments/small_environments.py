@@ -103,7 +103,7 @@ gymnasium.register("Breaking-v0", Breaking)
 
 
 class Rendered(Corridor):
-    """Renders images of another kind: RGBA, of odd and changing sizes, or none at step 2."""
+    """Renders RGBA, images of odd and changing sizes, or none at step 2, or dies."""
 
     def __init__(self, kind="", render_mode=None):
         super().__init__(render_mode=render_mode)
@@ -112,6 +112,8 @@ class Rendered(Corridor):
     def render(self):
         image = super().render()
         match self._kind:
+            case "die":
+                os._exit(3)
             case "rgba":
                 return np.concatenate([image, np.zeros_like(image[..., :1])], axis=2)
             case "odd and smaller":
