@@ -12,6 +12,7 @@ import dm_env
 
 from laser_tf import errors
 from laser_tf.environments import faults, suites, user_modules
+from laser_tf.host import hardware
 
 if TYPE_CHECKING:  # It imports this module.
     from laser_tf.environments import environment_config
@@ -65,7 +66,9 @@ def configure(
     return suites.config_class(_VECTOR)(**{**vars(config), "suite": _VECTOR, **values})
 
 
-def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
+def call(
+    pickled: str, name: str, arguments: dict[str, Any], suite: str, seed: int
+) -> dm_env.Environment:
     """Creates an environment by the function of `pickled_function`, in a worker.
 
     Raises:
@@ -73,6 +76,8 @@ def call(pickled: str, name: str, arguments: dict[str, Any], seed: int) -> dm_en
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # For environments of TF-Agents.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    if suite == "tf_agents":  # Its TensorFlow would take the learner's memory.
+        hardware.hide_gpus()
     function = user_modules.load_function(name, pickled)
     environment = user_modules.call_function(function, arguments, seed)
     if isinstance(environment, dm_env.Environment):

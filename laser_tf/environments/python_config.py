@@ -105,8 +105,9 @@ class PythonConfig(WorkerConfig):
 
     def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
         """See `WorkerConfig`; this function calls `pickled_function`."""
+        arguments = self.keyword_arguments()
         return functools.partial(
-            pickled_functions.call, self.pickled_function, task, self.keyword_arguments()
+            pickled_functions.call, self.pickled_function, task, arguments, self.suite
         )
 
     def max_words(self) -> int:
@@ -165,4 +166,6 @@ def _parts(text: str) -> list[str]:
             parts.append("")
         else:
             parts[-1] += letter
+    if depth or quote:
+        raise errors.ConfigError(f"arguments must close all quotes and brackets, got {text!r}.")
     return [part for part in parts if part.strip()]

@@ -45,6 +45,8 @@ class RejectedValuesTest(parameterized.TestCase):
         # Evaluations and exports read arguments from a file, which would change these.
         ("gymnasium", {"arguments": {"levels": {1: "a"}}}, ("arguments", "levels={1: 'a'}")),
         ("gymnasium", {"arguments": {"size": (3, 4)}}, ("arguments", "size=(3, 4)")),
+        ("gymnasium", {"arguments": "text=don't, size=3"}, ("arguments", "don't", "quotes")),
+        ("gymnasium", {"arguments": "size=(3, 4"}, ("arguments", "size=(3, 4", "brackets")),
         ("dm_env", {"task": "my_module"}, ("my_module", "my_module:make")),
         ("tf_agents", {"task": "a:b:c"}, ("a:b:c", "module:function")),
         ("dm_env", {"task": "a:b", "text_length": 0}, ("text_length", "0", "1")),

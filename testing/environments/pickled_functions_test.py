@@ -18,7 +18,7 @@ from testing.environments import small_environments, small_py_environment
 def _call(function, arguments=(), seed=3):
     config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), function)
     return config, pickled_functions.call(
-        config.pickled_function, config.task, dict(arguments), seed
+        config.pickled_function, config.task, dict(arguments), config.suite, seed
     )
 
 
