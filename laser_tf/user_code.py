@@ -50,7 +50,7 @@ def load_attribute(module_name: str, name: str, example: str) -> Any:
         public = [known for known in vars(module) if not known.startswith("_")]
         close = config_values.close_names(name, public)
         hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
-        raise errors.ConfigError(f"there is no name in {module_name} {name!r}: {hint}") from None
+        raise errors.ConfigError(f"module {module_name} has no {name!r}: {hint}") from None
 
 
 def load_class(key: str, path: str, base: type) -> Any:

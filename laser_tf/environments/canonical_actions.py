@@ -88,7 +88,8 @@ def _discrete_parts(spec: specs.BoundedArray, name: str) -> list[specs.BoundedAr
     counts = [int(maximum) - int(minimum) + 1 for minimum, maximum in bounds]
     if max(counts) > _MAX_ACTIONS:
         raise faults.UnsupportedSpaceError(
-            f"its {name} has {max(counts)} values: agents choose among 1 to {_MAX_ACTIONS:,}"
+            f"its {name} has {max(counts)} values: agents choose among 1 to {_MAX_ACTIONS:,}. "
+            "Bound the integers more narrowly"
         )
     return [specs.DiscreteArray(count, np.int32, "action") for count in counts]
 

@@ -67,7 +67,7 @@ class Observation:
         self._offsets = iter(offsets)
         self._num_actions = num_actions
         self.spec = self._convert_specs(spec, "observation")
-        if not self._leaves:
+        if not tree.flatten(observations.without_action_mask(self.spec)):
             raise faults.UnsupportedSpaceError("its observation is empty: show the agent something")
         observations.check_names(self.spec)
 
@@ -100,10 +100,7 @@ class Observation:
                 f"its observation, {shown}, does not fit its spec {type_name(self._native)}: "
                 f"{error}"
             ) from None
-        return [
-            value if leaf.offset is None else value - leaf.offset
-            for value, leaf in zip(values, self._leaves, strict=True)
-        ]
+        return values
 
     def __call__(self, value: Any, *, is_terminal: bool = False) -> list[np.ndarray]:
         """Returns the canonical leaves of a native observation, in the order of `tree.flatten`.
@@ -136,7 +133,7 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
         raise faults.UnsupportedSpaceError(
             f"its {name} is {type_name(spec)}: agents read arrays of numbers and texts"
         )
-    if isinstance(spec, specs.DiscreteArray | CategoryArray):
+    if isinstance(spec, specs.DiscreteArray | CategoryArray) and 0 not in spec.shape:
         maximum = np.broadcast_to(spec.maximum, spec.shape).reshape(-1).astype(np.int64)
         counts = (maximum + 1).tolist()
         if sum(counts) > _MAX_VALUES:
@@ -152,7 +149,9 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
             f"its {name} is {spec.dtype} {list(shape)}: agents read numbers (bool, integers, "
             "floats) as images [H, W, C] and vectors [D]; change it in the environment"
         )
-    if len(shape) == 3 and shape[0] <= _MAX_CHANNELS and min(shape[1:]) >= _MIN_SIDE:
+    is_square_stack = len(shape) == 3 and shape[0] < _MIN_SIDE and shape[1] == shape[2]
+    max_channels = shape[0] if is_square_stack else _MAX_CHANNELS  # E.g. of four stacked images.
+    if len(shape) == 3 and shape[0] <= max_channels and min(shape[1:]) >= _MIN_SIDE:
         raise faults.UnsupportedSpaceError(
             f"its {name} must have the shape [height, width, channels], got {list(shape)}, "
             "channels first: move that axis in the environment, e.g. by numpy.moveaxis(image, 0, "
@@ -179,6 +178,8 @@ def _convert_leaf(leaf: _Leaf, value: Any, is_terminal: bool) -> np.ndarray:
             f"its {leaf.name} is {array.dtype} {list(array.shape)}, and its spec {native.dtype} "
             f"{list(native.shape)}"
         )
+    if leaf.offset is not None:
+        array = array - leaf.offset
     if leaf.name == action_masks.NAME:
         return action_masks.convert(array, is_terminal)
     is_category = isinstance(native, specs.DiscreteArray | CategoryArray)

@@ -75,8 +75,15 @@ class Gymnasium(base.Adapter):
 
 
 def _mask_of(info: Any) -> np.ndarray | None:
-    has_mask = isinstance(info, Mapping) and _MASK in info
-    return np.asarray(info[_MASK]) if has_mask else None
+    if not isinstance(info, Mapping) or _MASK not in info:
+        return None
+    try:
+        return np.asarray(info[_MASK])
+    except ValueError:
+        raise faults.UnsupportedSpaceError(
+            f"its {_MASK} must be one array, got {info[_MASK]!r}. Masks are for a single discrete "
+            "action"
+        ) from None
 
 
 def spec_with_mask(spec: Any, info: Any) -> tuple[Any, specs.Array | None]:
@@ -84,8 +91,10 @@ def spec_with_mask(spec: Any, info: Any) -> tuple[Any, specs.Array | None]:
 
     A mask in the observation takes precedence.
     """
+    if observations.action_mask(spec) is not None:
+        return spec, None
     mask = _mask_of(info)
-    if mask is None or observations.action_mask(spec) is not None:
+    if mask is None:
         return spec, None
     info_mask = specs.Array(mask.shape, mask.dtype, _MASK)
     return {"observation": spec, _MASK: info_mask}, info_mask

@@ -72,7 +72,13 @@ def make(task: str, arguments: dict[str, Any], rendering: bool, seed: int) -> dm
     if package:
         user_code.load_module(package)
     _check_id(package, name, gymnasium.registry)
-    create = functools.partial(gymnasium.make, name, disable_env_checker=True, **arguments)
+    if "id" in arguments:
+        raise faults.UnsupportedSpaceError(
+            f"environment.arguments must not have the key id, got {arguments['id']!r}. Set "
+            "environment.task"
+        )
+    given = {"disable_env_checker": True, **arguments}
+    create = functools.partial(gymnasium.make, name, **given)
     try:
         environment = _create_rendered(create) if rendering else create()
     except gymnasium.error.DependencyNotInstalled as error:
@@ -96,7 +102,7 @@ def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
     if name in registry and not is_minigrid:
         return
     for pattern, (suite, variant) in _OTHER_SUITES.items():
-        if re.fullmatch(pattern, name):
+        if re.fullmatch(pattern, name) and not package:
             raise faults.UnsupportedSpaceError(
                 f"{name} needs another suite: train with --config=laser:{variant} "
                 f"--config.environment.suite={suite} --config.environment.task={name}, and check "

@@ -116,6 +116,9 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Box(0, 1, [2, 3, 4, 5]), ("[2, 3, 4, 5]",)),
         (spaces.Tuple([spaces.Box(0, 1, [0])]), ("[0]",)),
         (spaces.Dict({}), ()),
+        (spaces.Dict(action_mask=spaces.MultiBinary(3)), ()),
+        (spaces.MultiDiscrete(np.zeros(0, int)), ("[0]",)),
+        (spaces.Box(0, 255, [12, 84, 84], np.uint8), ("[12, 84, 84]", "channels")),
         (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
         (spaces.Dict(a=spaces.MultiDiscrete([2, 2**33])), ("['a']", "8589934594")),
     )
@@ -143,6 +146,7 @@ class ObservationTest(parameterized.TestCase):
         ({"a": specs.DiscreteArray(3)}, {"b": 1}, ("['b']", "['a']")),
         ({"a": specs.DiscreteArray(3)}, 1, ()),
         ((specs.DiscreteArray(3),), (1, 2), ("2", "1")),
+        (specs.DiscreteArray(3), None, ("object", "int32")),
     )
     def test_value_that_violates_its_spec_is_named(self, spec, value, named):
         with messages.raises(ValueError, *named):

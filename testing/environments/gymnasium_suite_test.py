@@ -108,6 +108,18 @@ class GymnasiumTest(parameterized.TestCase):
         (config,) = re.findall(r"--config=(\S+)", message)
         self.assertIsNotNone(config_files.load(config))
 
+    def test_unregistered_id_of_an_own_module_is_not_of_another_suite(self):
+        message = self._rejection(
+            "testing.environments.small_environments:small/maze", "small/maze"
+        )
+        self.assertNotIn("--suite", message)
+
+    def test_arguments_of_make_may_replace_defaults_but_not_the_id(self):
+        made = gymnasium_suite.make("CartPole-v1", {"disable_env_checker": False}, False, seed=0)
+        made.close()
+        with messages.raises(faults.UnsupportedSpaceError, "arguments", "id", 3):
+            gymnasium_suite.make("CartPole-v1", {"id": 3}, False, seed=0)
+
     def test_registered_minigrid_id_names_its_suite(self):
         gymnasium.register("MiniGrid-Small-v0", entry_point="minigrid.envs:EmptyEnv")
         self._rejection("MiniGrid-Small-v0", "--suite=minigrid")
