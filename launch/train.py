@@ -97,13 +97,6 @@ def _with_overrides(
 ) -> run_config.RunConfig:
     """Returns the configuration with the overrides of earlier commands and of this command."""
     values = dataclasses.asdict(config)
-    if not (workdir / run_directory.CONFIG_FILE).exists():
-        if texts:
-            raise command_line.UsageError(
-                f"--override must change the run of an existing --workdir, got {workdir}. Use "
-                f"--config.{next(iter(texts))}=VALUE for a new run."
-            )
-        return config
     overrides.check(texts, values)
     return plans.with_overrides(config, workdir, config_flag.parse_texts(values, texts))
 

@@ -1,6 +1,7 @@
 """Configuration files: their names, how they are loaded, and overrides of their values."""
 
 import contextlib
+import os
 import pathlib
 import runpy
 import sys
@@ -17,7 +18,9 @@ _ROOT = installed_commands.IMPORT_FOLDER  # of configs/
 _PACKAGE = "configs"
 
 
-def load_config(name: str, overrides: Mapping[str, Any] | None = None) -> run_config.RunConfig:
+def load_config(
+    name: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
+) -> run_config.RunConfig:
     """Returns the configuration of a run.
 
         laser_tf.load_config("laser:gymnasium", {"environment.task": "Acrobot-v1"})
@@ -31,7 +34,7 @@ def load_config(name: str, overrides: Mapping[str, Any] | None = None) -> run_co
       UserError: If the file is missing, cannot be run or defines no configuration.
       ConfigError: For an unknown key or an invalid value.
     """
-    values = load(name).to_dict()
+    values = load(os.fspath(name)).to_dict()
     run_config.check_nesting(values)
     if "sweep" in values:
         raise errors.ConfigError(

@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from laser_tf import config_values, types
+from laser_tf import config_values, errors, types
 from laser_tf.environments import factory
 from laser_tf.host import hardware, native_messages
 from laser_tf.monitoring import progress
@@ -38,7 +38,17 @@ class Plan(NamedTuple):
 def with_overrides(
     config: run_config.RunConfig, workdir: pathlib.Path, changes: Mapping[str, Any]
 ) -> run_config.RunConfig:
-    """Returns the configuration of an existing run with earlier overrides and then `changes`."""
+    """Returns the configuration with the run's earlier overrides and then `changes`.
+
+    Raises ConfigError for changes of a new run.
+    """
+    if not (workdir / run_directory.CONFIG_FILE).exists():
+        for key in changes:
+            raise errors.ConfigError(
+                f"--override must change the run of an existing --workdir, got {key} for {workdir}. "
+                f"Use --config.{key}=VALUE for a new run."
+            )
+        return config
     values = dataclasses.asdict(config)
     earlier = run_directory.read_overrides(workdir, values)
     for key, value in earlier.items():

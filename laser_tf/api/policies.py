@@ -5,15 +5,15 @@ import pathlib
 from typing import TYPE_CHECKING
 
 from laser_tf import errors
+from laser_tf.api import caller_state
 from laser_tf.export import exported
-from laser_tf.host import log_messages
 from laser_tf.workdir import run_directory
 
 if TYPE_CHECKING:  # It imports TensorFlow.
     from laser_tf.export import act
 
 
-@log_messages.keeping_root_logger()
+@caller_state.kept()
 def load_policy(
     path: str | os.PathLike[str],
     *,
@@ -38,7 +38,7 @@ def load_policy(
       UntrustedError: If the run needs `trust_config`.
       ValueError: For an unknown task.
     """
-    folder = pathlib.Path(path)
+    folder = pathlib.Path(path).expanduser()
     is_run = (folder / run_directory.CONFIG_FILE).is_file()
     if not is_run and not (folder / exported.DESCRIPTION).is_file():
         run_directory.check_no_sweep(folder)
@@ -58,7 +58,7 @@ def load_policy(
     return act.Policy(saved_model.compiled(restored.policy), restored.about, task, seed)
 
 
-@log_messages.keeping_root_logger()
+@caller_state.kept()
 def export_policy(
     workdir: str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -82,4 +82,5 @@ def export_policy(
     """
     from laser_tf.export import exporter
 
-    exporter.export(pathlib.Path(workdir), pathlib.Path(output), compute_dtype, trust_config, best)
+    source, target = (pathlib.Path(path).expanduser() for path in (workdir, output))
+    exporter.export(source, target, compute_dtype, trust_config, best)

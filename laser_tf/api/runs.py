@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from laser_tf import errors
-from laser_tf.api import plans
+from laser_tf.api import caller_state, plans
 from laser_tf.environments import pickled_functions
-from laser_tf.host import log_messages
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import overrides as overrides_module
 
 _is_training = threading.Lock()
 
@@ -62,12 +61,13 @@ class Run:
     evaluation: Evaluation | None
 
 
-@log_messages.keeping_root_logger()
+@caller_state.kept()
 def train(
     config: run_config.RunConfig,
     workdir: str | os.PathLike[str],
     *,
     extend: bool = False,
+    overrides: Mapping[str, Any] | None = None,
     init_from: str | os.PathLike[str] | None = None,
     trust_config: bool = False,
     environment: Callable[..., Any] | None = None,
@@ -84,6 +84,8 @@ def train(
       workdir: Run directory, which is created.
       extend: Whether to accept a larger `run.env_frames` than the run has, if its learning rate
         follows a schedule.
+      overrides: Other values of an existing run from now on, by key "section.key"; see
+        docs/runs.md.
       init_from: Run directory whose newest weights are the initial weights of a new run.
       trust_config: Whether the `config.json` of `init_from` may name code to execute.
       environment: Function, also a lambda, that returns an environment of gymnasium, dm_env or
@@ -94,8 +96,8 @@ def train(
       progress: Whether to show the progress of training and evaluation.
 
     Raises:
-      ConfigError: If the configuration does not fit the environment, or `environment` cannot be
-        pickled. Nothing is written.
+      ConfigError: If the configuration does not fit the environment, `environment` cannot be
+        pickled, or another argument has a wrong value. Nothing is written.
       WorkdirError: If the run directory cannot be used, or holds a run of another configuration.
       UserError: For any other error that the user can fix, e.g. of the environment. A run that has
         started is saved.
@@ -106,18 +108,20 @@ def train(
             "laser_tf.train must run once at a time in a process, got a second call. Start another "
             "process."
         )
-    workdir = pathlib.Path(workdir).absolute()
     try:
-        config = _checked_config(config, environment)
-        if (workdir / run_directory.CONFIG_FILE).exists():
-            config = plans.with_overrides(config, workdir, {})
+        folder = pathlib.Path(workdir).expanduser().absolute()
+        origin = pathlib.Path(init_from).expanduser().absolute() if init_from else None
+        config, overrides = _checked_config(config, environment), overrides or {}
+        _check_callbacks(callbacks)
+        overrides_module.check(overrides, dataclasses.asdict(config))
         return _train(
             plans.check(
-                config,
-                workdir,
+                plans.with_overrides(config, folder, overrides),
+                folder,
                 extend=extend,
-                init_from=pathlib.Path(init_from).absolute() if init_from else None,
+                init_from=origin,
                 trust_config=trust_config,
+                overridden=tuple(overrides),
             ),
             callbacks,
             None if progress else io.StringIO(),
@@ -144,6 +148,17 @@ def _checked_config(
     return dataclasses.replace(config, environment=section)
 
 
+def _check_callbacks(callbacks: object) -> None:
+    if isinstance(callbacks, Sequence) and all(
+        isinstance(callback, callbacks_module.Callback) for callback in callbacks
+    ):
+        return
+    raise errors.ConfigError(
+        f"callbacks must be a list of laser_tf.callbacks.Callback objects, got {callbacks!r}. Use "
+        "e.g. callbacks=[laser_tf.callbacks.KeepBest()]."
+    )
+
+
 def _train(
     plan: plans.Plan, callbacks: Sequence[callbacks_module.Callback], stream: TextIO | None
 ) -> Run:
@@ -161,7 +176,7 @@ def _train(
         return Run(plan.workdir, run.env_frames, run.finished, evaluation)
 
 
-@log_messages.keeping_root_logger()
+@caller_state.kept()
 def evaluate(
     workdir: str | os.PathLike[str],
     *,
@@ -200,7 +215,7 @@ def evaluate(
 
     return _evaluation(
         run_evaluation.evaluate(
-            pathlib.Path(workdir),
+            pathlib.Path(workdir).expanduser(),
             episodes=episodes,
             seed=seed,
             video=video,

@@ -44,10 +44,12 @@ class LoadConfigTest(parameterized.TestCase):
             "from configs import laser\ndef get_config():\n  return laser.get_config('catch')\n"
         )
         program = f"""
-            import sys
+            import pathlib, sys
             sys.path[:0] = [{str(folder)!r}, {str(ROOT)!r}]
             import configs, laser_tf
-            assert laser_tf.load_config("mine.py") == laser_tf.load_config("laser:catch")
+            expected = laser_tf.load_config("laser:catch")
+            assert laser_tf.load_config("mine.py") == expected
+            assert laser_tf.load_config(pathlib.Path("mine.py")) == expected
             import configs
             assert configs.OWN
             assert not {{"tensorflow", "reverb", "ray"}} & set(sys.modules)

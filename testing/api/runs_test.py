@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -80,6 +81,11 @@ class TrainTest(parameterized.TestCase):
         thread.start()
         thread.join()
         self.assertEqual(_process_state(), before)
+        random.seed(5)
+        np.random.seed(5)
+        expected = random.random(), np.random.random()
+        random.seed(5)
+        np.random.seed(5)
         (run,) = results
         self.assertTrue(run.finished)
         self.assertGreaterEqual(run.env_frames, 2_000)
@@ -92,12 +98,20 @@ class TrainTest(parameterized.TestCase):
         self.assertEqual(_train(config, run.workdir), run)
         evaluation = laser_tf.evaluate(run.workdir, episodes=3, greedy=True, progress=False)
         self.assertEqual(evaluation.summary["protocol"]["action_selection"], "greedy")
+        laser_tf.load_policy(run.workdir)
+        self.assertEqual((random.random(), np.random.random()), expected)
 
-    def test_run_that_a_callback_stops_is_evaluated(self):
+    def test_run_that_a_callback_stops_is_evaluated_and_changed(self):
+        self.enter_context(mock.patch.dict(os.environ, HOME=str(self.workdir.parent)))
         stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
-        run = _train(fakes.catch_config(), self.workdir, callbacks=[stop])
+        run = _train(fakes.catch_config(), "~/run", callbacks=[stop])
+        self.assertEqual(run.workdir, self.workdir)
         self.assertFalse(run.finished)
         self.assertEqual(run.evaluation.episodes, 4)
+        change = {"learner.learning_rate": 1e-5}
+        _train(fakes.catch_config(), "~/run", callbacks=[stop], overrides=change)
+        values = run_directory.read_config(self.workdir)
+        self.assertEqual(values["learner"]["learning_rate"], 1e-5)
 
     def test_warning_of_the_open_port_is_shown_without_setting_up_logging(self):
         root = logging.getLogger()
@@ -176,6 +190,16 @@ class TrainTest(parameterized.TestCase):
         for given, named in (("laser:catch", "load_config"), (fleet, "cluster.actors")):
             with messages.raises(errors.ConfigError, named):
                 _train(given, self.workdir)
+        for callbacks in (None, laser_tf.callbacks.KeepBest(), [laser_tf.callbacks.KeepBest]):
+            with messages.raises(errors.ConfigError, "callbacks", callbacks):
+                _train(config, self.workdir, callbacks=callbacks)
+        change = {"learner.learning_rate": 1e-4}
+        with messages.raises(errors.ConfigError, "--override", self.workdir, *change):
+            _train(config, self.workdir, overrides=change)
+        with self.assertRaises(TypeError):
+            _train(config, None)
+        with messages.raises(errors.ConfigError, "--override", "run.seed"):  # Not in use.
+            _train(config, self.workdir, overrides={"run.seed": 3})
         self.assertFalse(self.workdir.exists())
         with messages.raises(run_directory.WorkdirError, self.workdir):
             laser_tf.evaluate(self.workdir)
