@@ -45,8 +45,8 @@ def with_overrides(
     if not (workdir / run_directory.CONFIG_FILE).exists():
         for key in changes:
             raise errors.ConfigError(
-                f"--override must change the run of an existing --workdir, got {key} for {workdir}. "
-                f"Use --config.{key}=VALUE for a new run."
+                f"--override must change the run of an existing --workdir, got {key} for {workdir}, "
+                f"which holds no run. Use --config.{key}=VALUE for a new run."
             )
         return config
     values = dataclasses.asdict(config)

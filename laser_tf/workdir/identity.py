@@ -42,7 +42,7 @@ def with_defaults(
     return {**config, **{name: keys | config.get(name, {}) for name, keys in defaults.items()}}
 
 
-def is_longer(before: dict[str, Any], now: dict[str, Any]) -> bool:
+def only_extends(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Returns whether nested configurations differ only by more env frames in `now`."""
     before, now = identifying_values(before), identifying_values(now)
     more = now.pop(LENGTH, 0) > before.pop(LENGTH, 0)

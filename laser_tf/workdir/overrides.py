@@ -49,8 +49,8 @@ def flags(before: dict[str, Any], now: dict[str, Any]) -> str:
 def in_effect(content: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values in a `config.json` that replace those of a command's `config`.
 
-    The command that created the run still has the values of the run's start. Any other value of an
-    overridden key stays, so that it is rejected as a different run.
+    The command that created the run still has the values of the run's start. A command with a third
+    value of such a key is rejected later as a different run.
     """
     first: dict[str, Any] = {}
     for entry in content.get(RECORD, ()):

@@ -3,6 +3,7 @@
 import json
 import logging
 import pathlib
+import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ REPLAY_CHECKPOINT = "checkpoints/replay"
 SEQUENCES_CHECKPOINT = "checkpoints/sequences.zip"
 FINISHED, FINISHED_MEMBERS = "finished", "finished_members"  # marks in a sweep's directory
 ORIGIN = "init_from"  # key of config.json: the run that provided the initial weights
-COMMAND = "command"  # key of both files: the command that resumes the run or sweep
+COMMAND = "command"  # key of both files: the command that created the run or sweep
 
 _HAS_CHECKPOINT = "has_checkpoint"  # key of config.json: whether weights were ever saved
 _KINDS = {CONFIG_FILE: "run", SWEEP_FILE: "sweep", SEARCH_FILE: "search"}
@@ -105,6 +106,11 @@ def open_directory(
     config, defaults = json.loads(json.dumps((config, defaults or {})))
     if not path.exists():
         _check_unused(workdir)
+    if not workdir.is_dir() and (workdir.exists() or workdir.is_symlink()):
+        raise WorkdirError(
+            f"{workdir} must be a directory, got a file or a link to a missing path. Use another "
+            "--workdir."
+        )
     try:
         for name in ("", *_DIRECTORIES[path.name]):
             (workdir / name).mkdir(parents=True, exist_ok=True)
@@ -119,21 +125,19 @@ def open_directory(
     now = identity.with_defaults(config, defaults)
     if before == now:  # Evaluations and a resumption without --config read the file.
         return True
-    content, accepted = overrides.record(content, before, now, overridden)
+    content, before_with_changes = overrides.record(content, before, now, overridden)
     content["config"] = now
-    if extend is not None and identity.is_longer(accepted, now):
-        if identity.LENGTH not in overridden:  # Otherwise, the earlier command still resumes.
-            content.pop(COMMAND, None)
-            content |= {COMMAND: extra[COMMAND]} if COMMAND in extra else {}
+    if extend is not None and identity.only_extends(before_with_changes, now):
         _extend(path, content, before, extend or identity.LENGTH in overridden)
-    elif differences := identity.describe_differences(accepted, now):
-        command = content.get(COMMAND)
-        resumes = f"resume with: {command}" if command else "resume with the same values"
-        changes = overrides.flags(accepted, now) if path.name == CONFIG_FILE else ""
+    elif differences := identity.describe_differences(before_with_changes, now):
+        changes, resumes = "", " the same values"
+        if path.name == CONFIG_FILE:
+            changes = overrides.flags(before_with_changes, now)
+            resumes = f": python -m launch.train --workdir={shlex.quote(str(workdir))}"
         change = f"{changes} to change the run, " if changes else ""
         raise WorkdirError(
             f"{workdir} belongs to a {_KINDS[path.name]} of another config: {differences}. Use "
-            f"{change}another --workdir, or {resumes}"
+            f"{change}another --workdir, or resume with{resumes}"
         )
     else:
         _write(path, content)

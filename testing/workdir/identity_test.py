@@ -44,7 +44,7 @@ class IdentityTest(parameterized.TestCase):
     )
     def test_changeable_keys_do_not_differ(self, changed):
         self.assertEmpty(identity.describe_differences(BEFORE, _changed(**changed)))
-        self.assertFalse(identity.is_longer(BEFORE, _changed(**changed)))
+        self.assertFalse(identity.only_extends(BEFORE, _changed(**changed)))
 
     def test_changeable_keys_exist_in_a_section(self):
         self.assertContainsSubset(identity.CHANGEABLE_KEYS, _all_keys())
@@ -68,9 +68,9 @@ class IdentityTest(parameterized.TestCase):
         ({"env_frames": 99}, False),
         ({"env_frames": 101, "seed": 2}, False),
     )
-    def test_only_more_frames_make_a_run_longer(self, run, is_longer):
+    def test_only_more_frames_extend_a_run(self, run, extends):
         now = _changed(run=run, cluster={"actors": 8})
-        self.assertEqual(identity.is_longer(BEFORE, now), is_longer)
+        self.assertEqual(identity.only_extends(BEFORE, now), extends)
 
 
 if __name__ == "__main__":

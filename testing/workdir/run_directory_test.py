@@ -50,8 +50,9 @@ class RunDirectoryTest(parameterized.TestCase):
         self.assertEqual(self._content(), {"config": CONFIG, "sweep_id": "", **extra})
 
     def test_other_config_is_rejected_with_keys_and_command(self):
-        command = "python -m launch.train --config=laser:catch --workdir=r"
-        run_directory.open_workdir(self._folder, CONFIG, {run_directory.COMMAND: command})
+        recorded = {run_directory.COMMAND: "python -m launch.train --workdir=moved"}
+        run_directory.open_workdir(self._folder, CONFIG, recorded)
+        command = f"python -m launch.train --workdir={self._folder}"
         before = self._content()
         other = {"agent": {"discount": 0.95}, "run": {"seed": 2}}
         named = ("agent.discount", 0.99, 0.95, "run.seed", 1, 2, command)
@@ -119,21 +120,12 @@ class RunDirectoryTest(parameterized.TestCase):
         with messages.raises(run_directory.WorkdirError, "run.env_frames", 40000, 20000):
             run_directory.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
 
-    def test_extended_run_is_resumed_by_the_command_that_extended_it(self):
-        def open_workdir(env_frames, command, **options):
-            extra = {run_directory.COMMAND: command} if command else {}
-            config = _scheduled("constant", env_frames)
-            return run_directory.open_workdir(self._folder, config, extra, **options)
-
-        open_workdir(10, "train 10")
-        open_workdir(20, "train 20")
-        self.assertEqual(self._content()[run_directory.COMMAND], "train 20")
-        with messages.raises(run_directory.WorkdirError, "run.env_frames", 20, 10, "train 20"):
-            open_workdir(10, "train 10")
-        open_workdir(30, "train 30", overridden=["run.env_frames"])
-        self.assertEqual(self._content()[run_directory.COMMAND], "train 20")
-        open_workdir(40, "")  # Extended by a program.
-        self.assertNotIn(run_directory.COMMAND, self._content())
+    def test_file_or_dangling_link_is_rejected(self):
+        (self._folder / "file").touch()
+        (self._folder / "link").symlink_to(self._folder / "missing")
+        for name in ("file", "link"):
+            with messages.raises(run_directory.WorkdirError, self._folder / name, "--workdir"):
+                run_directory.open_workdir(self._folder / name, CONFIG, {})
 
     def test_overridden_keys_may_differ_and_are_recorded(self):
         config, key = _scheduled("linear", 10), "learner.learning_rate_schedule"
