@@ -45,8 +45,8 @@ def with_overrides(
     if not (workdir / run_directory.CONFIG_FILE).exists():
         for key in changes:
             raise errors.ConfigError(
-                f"--override must change the run of an existing --workdir, got {key} for {workdir}, "
-                f"which holds no run. Use --config.{key}=VALUE for a new run."
+                f"--override={key} must change an existing run, got --workdir={workdir} without a "
+                f"run. Use --config.{key}=VALUE for a new run."
             )
         return config
     values = dataclasses.asdict(config)
@@ -173,8 +173,9 @@ def train(
     title = f"{config.environment.task}, seed {config.run.seed}"
     with (
         progress.ProgressDisplay(config.run.env_frames, title, stream) as display,
-        evaluator_process.maybe_start(config, workdir) as evaluator,
+        evaluator_process.maybe_start(config, workdir, run.env_frames) as evaluator,
     ):
         run.run(should_stop, display.update, evaluator)
     mean = progress.number(run.returns.mean_return(), 2)
-    logging.info("Reached a mean return of %s in the last 100 training episodes", mean)
+    episodes = run.returns.num_episodes
+    logging.info("Reached a mean return of %s in the last %d training episodes", mean, episodes)

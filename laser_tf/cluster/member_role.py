@@ -66,7 +66,7 @@ class MemberRole(learner_role.TrainingRole):
         context.status = run_state.Status.RUNNING
         if trainer.resumed and not self._shares_replay:
             context.announce(run_state.Status.RESTORING)
-        with evaluator_process.maybe_start(config, self._workdir) as evaluator:
+        with evaluator_process.maybe_start(config, self._workdir, trainer.env_frames) as evaluator:
             self._run_loop(trainer, evaluator)
         return trainer.finished and self._evaluate()
 

@@ -81,13 +81,16 @@ class Evaluator:
         config: run_config.RunConfig,
         *,
         evaluator_id: int = 0,
+        env_frames: int = 0,
         traceback_directory: pathlib.Path | None = None,
     ) -> "Evaluator":
         """Creates the evaluator of a run's periodic evaluations.
 
-        Evaluators of a run with different ids have different seeds.
+        Evaluators of a run with different ids, or with different `env_frames` of the run at their
+        start, have different seeds.
         """
-        sequence = np.random.SeedSequence([config.run.seed, _TRAINING_STREAM, evaluator_id])
+        entropy = [config.run.seed, _TRAINING_STREAM, evaluator_id, env_frames]
+        sequence = np.random.SeedSequence(entropy)
         environment_seed, action_seed = (int(seed) >> 2 for seed in sequence.generate_state(2))
         return cls(
             config,

@@ -33,13 +33,16 @@ _Outcome = Mapping[str, Any] | worker_pool.Failure
 
 @contextlib.contextmanager
 def maybe_start(
-    config: run_config.RunConfig, workdir: pathlib.Path
+    config: run_config.RunConfig, workdir: pathlib.Path, env_frames: int
 ) -> Iterator["EvaluatorProcess | None"]:
-    """Yields the evaluator of a run with periodic evaluations, otherwise None; closes it."""
+    """Yields the evaluator of a run with periodic evaluations, otherwise None; closes it.
+
+    For `env_frames` see `evaluator.Evaluator.during_training`.
+    """
     if not config.run.evaluate_every_env_frames:
         yield None
         return
-    with contextlib.closing(EvaluatorProcess(config, workdir)) as evaluator:
+    with contextlib.closing(EvaluatorProcess(config, workdir, env_frames)) as evaluator:
         yield evaluator
 
 
@@ -50,10 +53,10 @@ class EvaluatorProcess:
     next evaluation.
     """
 
-    def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path):
+    def __init__(self, config: run_config.RunConfig, workdir: pathlib.Path, env_frames: int = 0):
         """Starts the process; `workdir` gets the tracebacks of failed environments."""
         # Plain values, since sections can hold objects that cannot be pickled.
-        factory = functools.partial(_make, dataclasses.asdict(config), workdir)
+        factory = functools.partial(_make, dataclasses.asdict(config), workdir, env_frames)
         self._process = worker_pool.WorkerProcess(factory)
         self._has_failed = False
         self._thread = futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="evaluator")
@@ -94,7 +97,7 @@ class EvaluatorProcess:
 
 
 def _make(
-    values: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path, attempt: int
+    values: Mapping[str, Mapping[str, Any]], workdir: pathlib.Path, env_frames: int, attempt: int
 ) -> "evaluator.Evaluator":
     """Creates an evaluator in the child process, on the CPU and with one compute thread."""
     os.nice(_NICENESS)
@@ -107,5 +110,8 @@ def _make(
     from laser_tf.evaluation import evaluator
 
     return evaluator.Evaluator.during_training(
-        run_config.parse(values), evaluator_id=attempt, traceback_directory=workdir
+        run_config.parse(values),
+        evaluator_id=attempt,
+        env_frames=env_frames,
+        traceback_directory=workdir,
     )

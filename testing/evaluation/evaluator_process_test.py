@@ -71,8 +71,10 @@ class EvaluatorTest(absltest.TestCase):
 
         with mock.patch.object(catch.Catch, "_drop", drop):
             evaluators = [
-                evaluator.Evaluator.during_training(_config(), evaluator_id=attempt)
-                for attempt in (0, 0, 1)
+                evaluator.Evaluator.during_training(
+                    _config(), evaluator_id=attempt, env_frames=frames
+                )
+                for attempt, frames in ((0, 0), (0, 0), (1, 0), (0, 500))  # The last one resumes.
             ]
             first_columns = []
             for evaluating in (*evaluators, evaluators[0]):
@@ -82,6 +84,7 @@ class EvaluatorTest(absltest.TestCase):
         self.assertEqual(first_columns[0], first_columns[1])  # The seed of the run decides.
         self.assertNotEqual(first_columns[0], first_columns[2])
         self.assertNotEqual(first_columns[0], first_columns[3])
+        self.assertNotEqual(first_columns[0], first_columns[4])
 
     def test_weights_of_another_agent_raise(self):
         evaluating = evaluator.Evaluator.during_training(_config())
@@ -157,7 +160,7 @@ class EvaluatorProcessTest(absltest.TestCase):
         subprocess.run([sys.executable, "-c", program], check=True)
 
     def test_run_without_periodic_evaluations_starts_none(self):
-        with evaluator_process.maybe_start(fakes.catch_config(), self._workdir) as evaluating:
+        with evaluator_process.maybe_start(fakes.catch_config(), self._workdir, 0) as evaluating:
             self.assertIsNone(evaluating)
 
 
