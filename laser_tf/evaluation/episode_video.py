@@ -13,6 +13,7 @@ import numpy as np
 from laser_tf import errors
 from laser_tf.environments import base, environment_config, factory, faults
 from laser_tf.evaluation import episode_runner
+from laser_tf.workdir import atomic
 
 _MAX_SHORT_IMAGES = 150  # A few hundred kilobytes.
 _MAX_SHORT_WIDTH = 320  # Pixels.
@@ -80,16 +81,19 @@ def write(
     period = -(-(episode.length + 1) // _MAX_SHORT_IMAGES)
     short = []
     frames_per_second = config.frames_per_second / config.action_repeat
+    # An incomplete video must not look like a result, not even after a kill.
+    unfinished = path.with_suffix(f".unfinished{path.suffix}")
     try:
-        writer = imageio.get_writer(path, fps=frames_per_second, macro_block_size=2)
+        writer = imageio.get_writer(unfinished, fps=frames_per_second, macro_block_size=2)
         with contextlib.closing(writer):  # The writer's own context closes it on success only.
             for index, image in enumerate(images):
                 writer.append_data(image)
                 if index % period == 0:
                     stride = -(-image.shape[1] // _MAX_SHORT_WIDTH)
                     short.append(image[::stride, ::stride].copy())
+        atomic.replace(unfinished, path)
     except BaseException:
-        path.unlink(missing_ok=True)  # An incomplete video must not look like a result.
+        unfinished.unlink(missing_ok=True)
         raise
     return imageio.mimwrite(
         imageio.RETURN_BYTES, short, format="GIF", loop=0, duration=_SHORT_IMAGE_MILLISECONDS
