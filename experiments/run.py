@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> None:
     """Trains and draws an experiment; raises UserError for bad input and a run that fails."""
     given = _parse_arguments(arguments)
     experiment = base.load(given.experiment)
-    workdir = pathlib.Path(given.workdir or f"runs/{given.experiment}").absolute()
+    workdir = pathlib.Path(given.workdir or f"runs/{given.experiment}").expanduser().absolute()
     runs = plan.make(
         given.experiment,
         experiment,
@@ -127,7 +127,7 @@ def _evaluate_histories(runs: Sequence[plan.PlannedRun], lengths: Sequence[int])
     commands = []
     for run, length in itertools.product(runs, (0, *lengths) if lengths else ()):
         frames, episodes = run.first.run.env_frames, run.first.run.evaluation_episodes
-        if not evaluation_files.has_standard_evaluation(run.workdir, frames, length, episodes):
+        if not evaluation_files.standard_evaluation(run.workdir, frames, length, episodes):
             arguments = (
                 f"--workdir={run.workdir}",
                 f"--episodes={episodes}",

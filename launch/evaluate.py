@@ -22,7 +22,6 @@ if __name__ == "__main__":
 import json
 import logging
 import pathlib
-import tempfile
 from collections.abc import Iterable
 
 from absl import flags
@@ -34,7 +33,7 @@ from laser_tf.export import exported
 from laser_tf.training import run_config
 from launch import command_line
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "run directory")
+_WORKDIR = command_line.define_path("workdir", "run directory")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "number of episodes of each task", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 12345, "seed of environments and actions")
 _VIDEO = flags.DEFINE_bool("video", False, "write a video of the episode of median return")
@@ -58,8 +57,8 @@ _ENVIRONMENT = flags.DEFINE_multi_string(
 _RANDOM = flags.DEFINE_string(
     "random", None, "a file, or a name of configs/, in whose environment to take random actions"
 )
-_POLICY = flags.DEFINE_string(
-    "policy", None, "directory of an exported policy (SavedModel), to evaluate instead of a run"
+_POLICY = command_line.define_path(
+    "policy", "directory of an exported policy (SavedModel), to evaluate instead of a run"
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 
@@ -78,9 +77,7 @@ def main() -> None:
         print(json.dumps(evaluate(changes), indent=2))
         return
     workdir = pathlib.Path(_WORKDIR.value)
-    result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
-    _check_writable(result)
-    # TensorFlow and Reverb take seconds to load, so that all checks come first.
+    # TensorFlow and Reverb take seconds to load.
     from laser_tf.evaluation import run_evaluation
 
     summary = run_evaluation.evaluate(
@@ -95,7 +92,7 @@ def main() -> None:
         best=_BEST.value,
     )
     print(json.dumps(summary, indent=2))
-    logging.info("Wrote %s", result)
+    logging.info("Wrote %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
 
 
 def _evaluate_policy(changes: dict[str, object]) -> dict:
@@ -134,21 +131,6 @@ def _check_unused(unused: Iterable[flags.FlagHolder], chosen: str) -> None:
                 f"--{flag.name} must be left out with {chosen}, got {flag.value}. Evaluate a run "
                 "with --workdir."
             )
-
-
-def _check_writable(result: pathlib.Path) -> None:
-    """Raises UsageError if the result cannot be written, before hours of evaluation."""
-    if not result.parent.is_dir():
-        return  # The search for the run reports it.
-    try:
-        if result.exists():
-            result.open("ab").close()
-        tempfile.TemporaryFile(dir=result.parent).close()
-    except OSError as error:
-        raise command_line.UsageError(
-            f"Cannot write {result}: {error.strerror}. Make the run directory writable, or "
-            "evaluate a copy of it."
-        ) from None
 
 
 if __name__ == "__main__":

@@ -9,16 +9,30 @@ import itertools
 import json
 import pathlib
 import re
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from laser_tf.workdir import atomic
+from laser_tf.workdir import atomic, run_directory
 
 
 def result_file(workdir: pathlib.Path, history_length: int = 0) -> pathlib.Path:
     """Returns the path of the newest result with a history length in agent steps (0: unlimited)."""
     suffix = f"_history_{history_length}" if history_length else ""
     return workdir / f"evaluation{suffix}.json"
+
+
+def check_writable(result: pathlib.Path) -> None:
+    """Raises WorkdirError if a result cannot be written, before hours of evaluation."""
+    try:
+        if result.exists():
+            result.open("ab").close()
+        tempfile.TemporaryFile(dir=result.parent).close()
+    except OSError as error:
+        raise run_directory.WorkdirError(
+            f"cannot write {result}: {error.strerror}. Make the run directory writable, or "
+            "evaluate a copy of it."
+        ) from None
 
 
 def add(workdir: pathlib.Path, summary: Mapping[str, Any], history_length: int = 0) -> pathlib.Path:
@@ -50,20 +64,19 @@ def write(summary: Mapping[str, Any], *paths: pathlib.Path) -> None:
         atomic.write(path, text)
 
 
-def has_standard_evaluation(
+def standard_evaluation(
     workdir: pathlib.Path, env_frames: int, history_length: int = 0, episodes: int | None = None
-) -> bool:
-    """Returns whether the newest result is of the newest weights in the run's own environments.
+) -> dict[str, Any] | None:
+    """Returns the newest result if it is of the newest weights in the run's own environments.
 
     Its actions are sampled, its weights have at least `env_frames`, and it has `episodes` of each
     task (None: any number).
     """
-    path = result_file(workdir, history_length)
-    return _read_standard(path, env_frames, episodes) is not None
+    return _read_standard(result_file(workdir, history_length), env_frames, episodes)
 
 
 def first_standard_evaluation(workdir: pathlib.Path, env_frames: int) -> dict[str, Any] | None:
-    """Returns the oldest result for which `has_standard_evaluation` was true, if any."""
+    """Returns the oldest result that was the `standard_evaluation`, if any."""
     for path in sorted((workdir / "evaluations").glob("evaluation_[0-9]*.json")):
         if summary := _read_standard(path, env_frames):
             return summary
@@ -73,7 +86,7 @@ def first_standard_evaluation(workdir: pathlib.Path, env_frames: int) -> dict[st
 def _read_standard(
     path: pathlib.Path, env_frames: int, episodes: int | None = None
 ) -> dict[str, Any] | None:
-    """Returns the result in a file if it is standard, see `has_standard_evaluation`."""
+    """Returns the result in a file if it is standard, see `standard_evaluation`."""
     try:
         summary = json.loads(path.read_text())
         protocol = summary["protocol"]
@@ -91,5 +104,5 @@ def _read_standard(
 
 def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
     """Returns task -> returns of the newest result if it is standard, otherwise {}."""
-    summary = _read_standard(result_file(workdir), env_frames) or {}
+    summary = standard_evaluation(workdir, env_frames) or {}
     return {task: of_task["returns"] for task, of_task in summary.get("tasks", {}).items()}

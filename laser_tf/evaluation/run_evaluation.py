@@ -13,7 +13,7 @@ from laser_tf.environments import base, environment_config, factory, user_module
 from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
 from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import learner_checkpoints, run_config
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import identity, run_directory
 
 
 def evaluate(
@@ -58,6 +58,8 @@ def evaluate(
         workdir / run_directory.CONFIG_FILE, values, environment_changes or {}, trust_config
     )
     config = run_config.parse(values)
+    newest = evaluation_files.result_file(workdir, history_length)
+    evaluation_files.check_writable(newest)
     evaluating = evaluator.Evaluator(
         dataclasses.replace(config, environment=environment), episodes, seeds=(seed, seed),
         traceback_directory=workdir, greedy=greedy, history_length=history_length,
@@ -71,7 +73,6 @@ def evaluate(
         **episode_runner.describe_protocol(environment, episodes, seed, selection, changes),
         **({"weights": "best"} if best else {}),
     }
-    newest = evaluation_files.result_file(workdir, history_length)
     try:
         result = evaluation_files.add(workdir, summary, history_length)
         writer = tensorboard.MetricsWriter(workdir / "tensorboard")
@@ -106,8 +107,10 @@ def evaluate_finished(
     if not episodes:
         return None
     # An earlier evaluation counts only if its weights have the whole training.
-    if evaluation_files.has_standard_evaluation(workdir, config.run.env_frames):
-        return json.loads(evaluation_files.result_file(workdir).read_text())
+    if earlier := evaluation_files.standard_evaluation(
+        workdir, config.run.env_frames, episodes=episodes
+    ):
+        return earlier
     # The user who trains has named the environment's code.
     summary = evaluate(
         workdir,
@@ -166,6 +169,8 @@ def change_environment(
 ]:
     """Returns the environments of a training, those of an evaluation, and the values that differ.
 
+    Values of `identity.CHANGEABLE_KEYS`, which episodes do not depend on, count as equal.
+
     Args:
       source: File with the configuration.
       values: Configuration of the training, section -> key -> value.
@@ -196,6 +201,7 @@ def change_environment(
         key: getattr(config, key)
         for key in given
         if getattr(config, key) != getattr(trained_on, key)
+        and f"environment.{key}" not in identity.CHANGEABLE_KEYS
     }
     return trained_on, config, differing
 

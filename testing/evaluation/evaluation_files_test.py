@@ -67,8 +67,8 @@ class EvaluationFilesTest(parameterized.TestCase):
     def test_only_standard_evaluations_count(self, result, expected):
         if result is not None:
             evaluation_files.result_file(self._workdir).write_text(json.dumps(result))
-        found = evaluation_files.has_standard_evaluation(self._workdir, 1_000, episodes=3)
-        self.assertEqual(found, expected)
+        found = evaluation_files.standard_evaluation(self._workdir, 1_000, episodes=3)
+        self.assertEqual(found, result if expected else None)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Evaluations of a run directory: protocol, repetition, changed environments."""
 
+import dataclasses
 import json
 import pathlib
 import tempfile
@@ -12,6 +13,7 @@ from dm_env import specs
 from laser_tf import errors
 from laser_tf.environments import factory, gymnasium_suite, minatar
 from laser_tf.evaluation import run_evaluation
+from laser_tf.workdir import run_directory
 from testing import fakes, messages, runs
 
 
@@ -54,7 +56,21 @@ class RunEvaluationTest(absltest.TestCase):
         self.assertEqual(result["episodes"], 3)
         with mock.patch.object(run_evaluation, "evaluate") as evaluate:
             run_evaluation.evaluate_finished(self.workdir, self.config)
-        evaluate.assert_not_called()
+            evaluate.assert_not_called()
+            more = {"run": dataclasses.replace(self.config.run, evaluation_episodes=4)}
+            run_evaluation.evaluate_finished(self.workdir, dataclasses.replace(self.config, **more))
+        self.assertEqual(evaluate.call_args.kwargs["episodes"], 4)
+
+    def test_result_that_cannot_be_written_raises_before_episodes(self):
+        with (
+            mock.patch.object(
+                tempfile, "TemporaryFile", side_effect=OSError(30, "Read-only file system")
+            ),
+            mock.patch.object(run_evaluation.evaluator, "Evaluator") as evaluator,
+            messages.raises(run_directory.WorkdirError, self.workdir, "Read-only file system"),
+        ):
+            run_evaluation.evaluate(self.workdir, episodes=2, seed=5, video=False)
+        evaluator.assert_not_called()
 
 
 class ChangedEnvironmentTest(parameterized.TestCase):
@@ -66,7 +82,9 @@ class ChangedEnvironmentTest(parameterized.TestCase):
 
     def test_only_other_values_differ(self):
         # The second name is another name of the same task.
-        changed, differing = self._change(sticky_actions=0.5, task="MinAtar/Breakout-v1")
+        changed, differing = self._change(
+            sticky_actions=0.5, task="MinAtar/Breakout-v1", num_threads=1
+        )
         self.assertEqual(changed.task, "breakout")
         self.assertEqual((changed.sticky_actions, changed.num_envs), (0.5, 3))
         self.assertEqual(differing, {"sticky_actions": 0.5})
