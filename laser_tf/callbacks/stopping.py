@@ -1,5 +1,6 @@
 """Callbacks that stop a run before its budget is spent."""
 
+import collections
 import time
 from collections.abc import Mapping
 
@@ -13,7 +14,7 @@ _MIN_EPISODES = 100
 class StopAtReturn(callbacks.Callback):
     """Stops a run at a mean return of an evaluation or, without periodic evaluations, of training.
 
-    The mean return of training covers the last 100 episodes, all run by this process.
+    The mean return of training covers the last 100 episodes of each task, all run by this process.
     """
 
     def __init__(self, mean_return: float):
@@ -23,13 +24,15 @@ class StopAtReturn(callbacks.Callback):
 
     def on_start(self, run: callbacks.Run) -> None:
         """See `Callback`."""
-        self._episodes = 0
+        self._episodes: collections.Counter[str] = collections.Counter()  # of each task
 
     def on_episode(self, run: callbacks.Run, episode: episode_log.Row) -> None:
         """See `Callback`."""
-        self._episodes += 1
-        is_evaluated = run.config.run.evaluate_every_env_frames > 0
-        if not is_evaluated and self._episodes >= _MIN_EPISODES:
+        self._episodes[episode.task] += 1
+        if run.config.run.evaluate_every_env_frames:
+            return
+        tasks = run.config.environment.tasks
+        if all(self._episodes[task] >= _MIN_EPISODES for task in tasks):
             self._stop_at(run, run.mean_return)
 
     def on_evaluation(self, run: callbacks.Run, evaluation: callbacks.Evaluation) -> None:
@@ -42,7 +45,7 @@ class StopAtReturn(callbacks.Callback):
 
 
 class StopAfter(callbacks.Callback):
-    """Stops training some time after its start in this process; a resumed run starts at 0."""
+    """Stops training some time after its start by this command; a resumed run starts at 0."""
 
     def __init__(self, hours: float = 0.0, seconds: float = 0.0):
         """Creates the callback; raises ConfigError unless the sum is a positive number."""

@@ -32,6 +32,21 @@ class StopAtReturnTest(absltest.TestCase):
         self.assertIsNone(self._episodes_until_stop(0.49))
         self.assertIsNone(self._episodes_until_stop(math.nan))
 
+    def test_each_task_needs_its_episodes(self):
+        config = mock.Mock()
+        config.run.evaluate_every_env_frames = 0
+        config.environment.tasks = ("catch", "other")
+        run = views.run(WORKDIR, mean_return=1.0, config=config)
+        callback = callbacks.StopAtReturn(mean_return=0.5)
+        callback.on_start(run)
+        for _ in range(300):
+            callback.on_episode(run, EPISODE)
+        self.assertFalse(run.stop_requested)
+        for _ in range(100):
+            self.assertFalse(run.stop_requested)
+            callback.on_episode(run, EPISODE._replace(task="other"))
+        self.assertTrue(run.stop_requested)
+
     def test_with_evaluations_only_they_count(self):
         run = views.run(WORKDIR, mean_return=1.0)
         callback = callbacks.StopAtReturn(mean_return=0.5)
