@@ -17,10 +17,12 @@ class KeepBest(callbacks.Callback):
 
     def on_start(self, run: callbacks.Run) -> None:
         """See `Callback`; raises ConfigError if the run has no periodic evaluations."""
-        if not run.config.run.evaluate_every_env_frames:
+        period, frames = run.config.run.evaluate_every_env_frames, run.config.run.env_frames
+        if not 0 < period <= frames:
             raise errors.ConfigError(
-                "config.run.evaluate_every_env_frames must be above 0 for KeepBest, got 0. Use "
-                "e.g. --config.run.evaluate_every_env_frames=100000."
+                "config.run.evaluate_every_env_frames must be between 1 and run.env_frames="
+                f"{frames} for KeepBest, got {period}. Use e.g. "
+                f"--config.run.evaluate_every_env_frames={max(1, frames // 10)}."
             )
         best = best_weights.read(run.workdir)
         self._mean_return = best.mean_return if best else -math.inf

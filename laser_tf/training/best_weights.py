@@ -63,8 +63,8 @@ def assign(workdir: pathlib.Path, action_repeat: int, restored: "learner.Learner
     best = read(workdir)
     if best is None:
         raise run_directory.WorkdirError(
-            f"{workdir / _FILE} is missing: train with --callbacks=laser_tf.callbacks:KeepBest, or "
-            "leave out --best"
+            f"{workdir / _FILE} is missing: no periodic evaluation has ended, or KeepBest was not "
+            "given. Train longer with --callbacks=laser_tf.callbacks:KeepBest, or leave out --best"
         )
     variables = restored.agent.acting_variables
     if [array.shape for array in best.arrays] != [tuple(v.shape) for v in variables]:

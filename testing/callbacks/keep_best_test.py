@@ -62,9 +62,13 @@ class KeepBestTest(absltest.TestCase):
         path.write_bytes(path.read_bytes()[:-100])
         with messages.raises(run_directory.WorkdirError, path):
             self._start()
-        without = views.run(self._workdir, config=fakes.catch_config())
-        with messages.raises(errors.ConfigError, "config.run.evaluate_every_env_frames", 0):
-            callbacks.KeepBest().on_start(without)
+        for period in (0, 2_001):
+            config = fakes.catch_config(
+                run={"env_frames": 2_000, "evaluate_every_env_frames": period}
+            )
+            named = "config.run.evaluate_every_env_frames", period, 2_000
+            with messages.raises(errors.ConfigError, *named):
+                callbacks.KeepBest().on_start(views.run(self._workdir, config=config))
 
 
 class UseTest(absltest.TestCase):
