@@ -1,4 +1,4 @@
-"""Settings that depend on the machine (compute dtype, XLA, threads, allocator); process age.
+"""Settings that depend on the machine (compute dtype, XLA, threads, allocator).
 
 TensorFlow is imported where it is needed: commands set the allocator before they load it.
 """
@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import os
 import pathlib
-import time
 
 # Fast bfloat16 arithmetic: tiles on Intel (AMX), dot products on AMD and Intel (AVX-512).
 _BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
@@ -51,12 +50,6 @@ def spare_cores(number: int) -> None:
     threads = max(1, len(os.sched_getaffinity(0)) - number)
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-
-
-def process_age() -> float:
-    """Returns the seconds since this process started."""
-    started = pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]  # ticks
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(started) / os.sysconf("SC_CLK_TCK")
 
 
 def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> tuple[str, str]:

@@ -33,13 +33,13 @@ def diverted(path: pathlib.Path) -> Iterator[None]:
             f"cannot write {path}: {error.strerror}. Fix this, or move the file away"
         ) from None
     terminal = os.dup(_STANDARD_ERROR)
-    with contextlib.ExitStack() as restored:
-        restored.callback(os.close, terminal)
-        restored.callback(os.dup2, terminal, _STANDARD_ERROR)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(os.close, terminal)
+        cleanup.callback(os.dup2, terminal, _STANDARD_ERROR)
         with log:
             os.dup2(log.fileno(), _STANDARD_ERROR)
         if _descriptor(sys.stderr) == _STANDARD_ERROR:
-            restored.enter_context(_python_messages(log_messages.terminal_stream(terminal)))
+            cleanup.enter_context(_python_messages(log_messages.terminal_stream(terminal)))
         yield
 
 

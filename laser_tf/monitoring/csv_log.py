@@ -95,11 +95,12 @@ class CsvLog(Generic[Row]):
         )
 
     def resume(self, env_frames: int | None) -> list[Row]:
-        """Creates the file, or drops the rows beyond a checkpoint, which the run will repeat.
+        """Opens the file for a run: creates it, or drops rows beyond a checkpoint.
 
-        Logs unreadable lines, and copies a file with such lines to one with the suffix `.damaged`.
-        Returns the remaining rows, oldest first; without `env_frames` there are none. Raises
-        WorkdirError if the file cannot be written; also see `check`.
+        The run repeats the dropped rows. Logs unreadable lines, and copies a file with such lines
+        to one with the suffix `.damaged`. Returns the remaining rows, oldest first; without
+        `env_frames` there are none. Raises WorkdirError if the file cannot be written; also see
+        `check`.
         """
         rows, unreadable = ([], 0) if env_frames is None else self.check()
         rows = [row for row in rows if row[0] <= env_frames]

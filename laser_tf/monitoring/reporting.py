@@ -45,6 +45,11 @@ class EpisodeReturns:
         """Returns the mean over tasks of the mean over episodes, NaN before the first episode."""
         return _mean(self._means(0).values())
 
+    @property
+    def num_episodes(self) -> int:
+        """Number of episodes that `mean_return` covers, of all tasks together."""
+        return sum(map(len, self._episodes.values()))
+
     def fitness(self) -> float:
         """Returns the score that a population compares, NaN before each task has an episode.
 
@@ -115,10 +120,12 @@ class Reporter:
         self._writer = writer
         self._returns = returns
         self._episodes = episodes
-        self._hidden = set(FAULT_COUNTERS)
+        self._zero_counters = set(FAULT_COUNTERS)
         self._metrics_seconds = metrics_seconds
         self._metrics_frames = metrics_frames
         self._next_progress = 0.0
+        self._pace = self._busy = 0.0
+        self._policy_lag = math.nan
         self._start_period(env_frames)
 
     def _start_period(self, env_frames: int) -> None:
@@ -148,29 +155,32 @@ class Reporter:
         """
         now = time.monotonic()
         seconds = max(now - self._period_start, 1e-9)
-        pace, busy = self._updates / seconds, self._busy_seconds / seconds
+        if self._updates:  # Otherwise, a row was written at the last update.
+            self._pace, self._busy = self._updates / seconds, self._busy_seconds / seconds
+            self._policy_lag = _mean(self._values["replay/policy_lag_updates"])
         frames = env_frames - self._period_frames
         if last or now >= self._next_progress:
             self._next_progress = now + _PROGRESS_SECONDS
-            policy_lag = _mean(self._values["replay/policy_lag_updates"])
-            mean_return = self._returns.mean_return()
+            mean_return, fill = self._returns.mean_return(), replay_fill()
             self._show(
-                progress.Progress(env_frames, pace, mean_return, replay_fill(), policy_lag, busy)
+                progress.Progress(
+                    env_frames, self._pace, mean_return, fill, self._policy_lag, self._busy
+                )
             )
         is_due = seconds >= self._metrics_seconds or frames >= self._metrics_frames
-        if not (is_due or (last and self._updates)):
+        if not self._updates or not (is_due or last):
             return None
         measured = metrics()
-        self._hidden -= {name for name, value in measured.items() if value}
+        self._zero_counters -= {name for name, value in measured.items() if value}
         row = {
             **{name: _mean(values) for name, values in self._values.items()},
-            **{name: value for name, value in measured.items() if name not in self._hidden},
+            **{name: value for name, value in measured.items() if name not in self._zero_counters},
             **self._returns.metrics(),
             "run/wall_seconds": time.monotonic() - self._wall_start,
             "replay/fill": replay_fill(),
             "throughput/env_frames_per_second": frames / seconds,
-            "throughput/updates_per_second": pace,
-            "throughput/learner_busy_fraction": busy,
+            "throughput/updates_per_second": self._pace,
+            "throughput/learner_busy_fraction": self._busy,
         }
         self._writer.write(env_frames, row)
         self._episodes.flush()

@@ -48,6 +48,11 @@ class ReporterTest(absltest.TestCase):
         self.assertNoCommonElements(row, faults)
         self.assertEqual(row["run/wall_seconds"], 40.0)
         self.assertEqual(show.call_args.args[0].learner_busy, 0.6)
+        clock.return_value = 25.0
+        reporter.report(4_000, lambda: 0.5, dict, last=True)  # Without an update since the row.
+        writer.write.assert_called_once()
+        shown = show.call_args.args[0]
+        self.assertEqual((shown.updates_per_second, shown.learner_busy), (0.3, 0.6))
 
     def test_short_run_has_rows_by_its_frames(self):
         writer, log = mock.Mock(), mock.Mock()
