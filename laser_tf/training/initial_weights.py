@@ -46,7 +46,7 @@ def find(
     """
     if (workdir / run_directory.CONFIG_FILE).exists():
         origin = run_directory.read_origin(workdir)
-        if wanted and str(wanted) != origin:
+        if wanted and (not origin or wanted.resolve() != pathlib.Path(origin).resolve()):
             raise run_directory.WorkdirError(
                 f"--init_from must be {origin or 'left out'} for {workdir}, which started from "
                 f"{origin or 'fresh weights'}, got {wanted}. Use another --workdir for a new run."

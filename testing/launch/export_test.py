@@ -177,6 +177,8 @@ class ExportTest(commands.CommandTest):
 
         # It resumes from its own weights, with the flag or without it.
         self.assertIsNone(initial_weights.find(workdir, self.run_folder))
+        spelling = self.run_folder / ".." / self.run_folder.name
+        self.assertIsNone(initial_weights.find(workdir, spelling))
         self.assertIsNone(initial_weights.find(workdir, None))
         with messages.raises(run_directory.WorkdirError, "--init_from", self.run_folder, "/other"):
             initial_weights.find(workdir, pathlib.Path("/other"))
