@@ -89,7 +89,10 @@ class Callback:
     """
 
     def on_start(self, run: Run) -> None:
-        """Called before training starts or resumes; an error leaves the run unchanged."""
+        """Called before training starts or resumes.
+
+        An error ends the command before any training; the values of `--override` stay.
+        """
 
     def on_update(self, run: Run, metrics: Mapping[str, float]) -> None:
         """Called after each learner update with its metrics, e.g. `loss/policy`."""
@@ -104,7 +107,10 @@ class Callback:
         """Called with each periodic evaluation (`run.evaluate_every_env_frames`)."""
 
     def on_checkpoint(self, run: Run, path: pathlib.Path) -> None:
-        """Called after a checkpoint of weights was saved; its files are `path` with suffixes."""
+        """Called after a checkpoint of weights was saved; its files are `path` with suffixes.
+
+        Not called after the save that follows an error.
+        """
 
     def on_end(self, run: Run) -> None:
         """Called once the run is saved; also after an error, if `on_start` has returned."""

@@ -29,7 +29,7 @@ class Evaluations:
     """The evaluations of a run, for the learner's thread; none without an evaluator.
 
     At most one runs at a time. Evaluations that become due in the meantime are skipped: the next
-    one uses the newest weights. A finished run waits up to `last_seconds` for the last one.
+    one uses the newest weights.
     """
 
     def __init__(
@@ -82,7 +82,10 @@ class Evaluations:
             self._evaluator.begin(self._weights, env_frames, learner_updates)
 
     def finish(self, writer: tensorboard.MetricsWriter, should_stop: Callable[[], bool]) -> None:
-        """Waits a limited time for the evaluation that runs, if any."""
+        """Waits for the evaluation that runs, if any.
+
+        A run that ends without a signal waits up to `last_seconds`.
+        """
         deadline = time.monotonic() + self._last_seconds
         while self._is_running:
             self._record(writer)
