@@ -61,8 +61,7 @@ class LearnerCheckpoints:
             self._move(unfinished, number)
         except (tf.errors.OpError, OSError) as error:
             raise run_directory.WorkdirError(
-                f"cannot write a checkpoint in {self._directory}: {_describe(error)}. "
-                "Older checkpoints are unchanged"
+                f"cannot write a checkpoint in {self._directory}: {_reason(error)}"
             ) from None
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -75,6 +74,7 @@ class LearnerCheckpoints:
 
     def _move(self, unfinished: pathlib.Path, number: int) -> None:
         index = f"checkpoint-{number}.index"
+        atomic.sync(unfinished)  # May take long: before the index of a checkpoint is deleted.
         # A checkpoint exists if its index exists: deleted first, moved last.
         (self._directory / index).unlink(missing_ok=True)
         for path in sorted(unfinished.iterdir(), key=lambda path: path.name == index):
@@ -151,6 +151,13 @@ class LearnerCheckpoints:
         pattern = rf"checkpoint-(\d+)\.{suffix}"
         matches = [re.fullmatch(pattern, path.name) for path in self._directory.glob("*")]
         return sorted({int(match[1]) for match in matches if match})
+
+
+def _reason(error: Exception) -> str:
+    """Returns the reason without the name of a temporary file."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return errors.first_line(error).rpartition("; ")[2]  # TensorFlow: "path; reason".
 
 
 def _describe(error: Exception) -> str:

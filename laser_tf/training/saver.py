@@ -14,6 +14,8 @@ from laser_tf.workdir import lock, run_directory
 
 T = TypeVar("T")
 
+_RETRY_PERIOD_SECONDS = 2.0
+
 
 class Saver:
     """Saves weights often and replay, which is larger, seldom.
@@ -87,18 +89,40 @@ class Saver:
         notice.succeeded()
         return result
 
-    def save_all(self) -> pathlib.Path:
+    def save_all(self, should_stop: Callable[[], bool] = lambda: True) -> pathlib.Path:
         """Saves weights and returns their checkpoint; a failure to save replay is only logged.
+
+        Weights that cannot be written, e.g. to a full disk, are saved again until it works or
+        `should_stop` returns True.
 
         Raises:
           WorkdirError: If weights cannot be written. For other errors see `save_when_due`.
         """
-        checkpoint = self._save_learner()
+        checkpoint = self._save_learner_until(should_stop)
         try:
             self._save_replay()
         except run_directory.WorkdirError as error:
             logging.warning("%s; a resumed run uses its previous checkpoint", error)
         return checkpoint
+
+    def _save_learner_until(self, should_stop: Callable[[], bool]) -> pathlib.Path:
+        notice = log_messages.FailureNotice(on_recovery="Saved the weights")
+        while True:
+            try:
+                checkpoint = self._save_learner()
+            except run_directory.WorkdirError as error:
+                if should_stop():
+                    raise run_directory.WorkdirError(
+                        f"{error}. Free space, then run the same command; it resumes from the "
+                        "newest checkpoint, if any."
+                    ) from None
+                notice.failed(
+                    f"{error}. Free space: the run ends once it is saved. Ctrl-C ends it unsaved."
+                )
+                time.sleep(_RETRY_PERIOD_SECONDS)
+            else:
+                notice.succeeded()
+                return checkpoint
 
     def _save_replay(self) -> None:
         try:

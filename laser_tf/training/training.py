@@ -66,6 +66,7 @@ class Training:
           WorkdirError: If all checkpoints are damaged.
           ConfigError: If `initial` has weights of other shapes than the agent.
         """
+        self._start = time.monotonic()
         self._config = config
         self._workdir = workdir
         self._spec = spec
@@ -209,15 +210,18 @@ class Training:
                 self._turn_taking,
             )
             on_error.pop_all()
+        has_failed = True
         try:
             self._learn(should_stop, show, actors, batches, saver_, evaluations_)
+            has_failed = False
         finally:
             actors.stop()
             batches.close()
             self._learner.discard_staged()
             self._count_unreported_steps(batches)
             try:
-                checkpoint = saver_.save_all()
+                # An error ends the run at once.
+                checkpoint = saver_.save_all(lambda: has_failed or should_stop())
             finally:
                 actors.learner_client.stop()
             self._log_skipped_updates_and_faults(actors)
@@ -402,9 +406,9 @@ class Training:
             if checkpoint := saver_.save_when_due():
                 self._callbacks.call("on_checkpoint", checkpoint)
             evaluations_.update(self.env_frames, self._learner_updates, writer)
-        evaluations_.finish(writer, should_stop)
         if row := reporter.report(self.env_frames, replay.fill_level, metrics, last=True):
             self._callbacks.call("on_metrics", row)
+        evaluations_.finish(writer, should_stop)
 
     def _update(
         self, batch: stored_unroll.Batch, replay: client.ReplayClient
@@ -419,7 +423,8 @@ class Training:
             replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start
         if not self.learner_seconds:
-            logging.info("Finished the first update %.1f s after the start", hardware.process_age())
+            elapsed = time.monotonic() - self._start
+            logging.info("Finished the first update %.1f s after the start", elapsed)
         self.learner_seconds += seconds
         return values, seconds
 

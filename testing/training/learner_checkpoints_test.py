@@ -198,8 +198,8 @@ class LearnerCheckpointsTest(parameterized.TestCase):
         messages.assert_names(logs.output[0], self._folder / "checkpoint-2")
 
     @parameterized.parameters(
-        tf.errors.ResourceExhaustedError(None, None, "x; No space left on device"),
-        OSError(28, "No space left on device"),
+        tf.errors.ResourceExhaustedError(None, None, "unfinished/x; No space left on device"),
+        OSError(28, "No space left on device", "unfinished/checkpoint-2.index"),
     )
     def test_full_disk_keeps_only_older_checkpoints(self, error):
         checkpoints = self._saved(1)
@@ -211,9 +211,10 @@ class LearnerCheckpointsTest(parameterized.TestCase):
 
         with (
             mock.patch.object(checkpoints._checkpoint, "write", fail),
-            messages.raises(run_directory.WorkdirError, "No space left", self._folder),
+            messages.raises(run_directory.WorkdirError, "No space left", self._folder) as caught,
         ):
             checkpoints.save(2)
+        self.assertNotIn("unfinished", str(caught.exception))
         self.assertEqual(self._names(), before)
         checkpoints.save(2)
         self.assertEqual(checkpoints.numbers(), [1, 2])
@@ -226,6 +227,13 @@ class LearnerCheckpointsTest(parameterized.TestCase):
             module.value.assign(value)
             checkpoints.save(7)
         self.assertEqual(self._restore(), (7, 2.0))
+
+    def test_kill_while_the_same_number_is_flushed_keeps_the_checkpoint(self):
+        checkpoints = self._saved(7)
+        with mock.patch.object(os, "fsync", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                checkpoints.save(7)
+        self.assertEqual(self._restore(), (7, 7.0))
 
     @parameterized.parameters(
         "a[1]", "all*", "back\\slash", "%41", "größe", "a'\"b", "{a,b}", "new\nline"

@@ -104,6 +104,20 @@ class SaverTest(absltest.TestCase):
         with messages.raises(run_directory.WorkdirError, "no space"):
             self._saver.save_all()
 
+    def test_last_save_of_weights_is_repeated_until_it_works_or_a_stop(self):
+        failure = run_directory.WorkdirError("no space")
+        sleep = self.enter_context(mock.patch.object(saver.time, "sleep"))
+        self._checkpoints.save.side_effect = (failure, failure, pathlib.Path("checkpoint-7"))
+        with self.assertLogs(level="INFO") as logs:
+            saved = self._saver.save_all(lambda: False)
+        self.assertEqual(saved, pathlib.Path("checkpoint-7"))
+        self.assertEqual([record.levelname for record in logs.records], ["WARNING", "INFO"])
+        self._checkpoints.save.side_effect = failure
+        should_stop = mock.Mock(side_effect=(False, True))
+        with self.assertLogs(), messages.raises(run_directory.WorkdirError, "no space"):
+            self._saver.save_all(should_stop)
+        self.assertEqual(sleep.call_count, 3)
+
     def test_failed_last_save_of_replay_is_logged(self):
         self._replay.checkpoint.side_effect = RuntimeError(_FULL)
         with self.assertLogs(level="WARNING") as logs:
