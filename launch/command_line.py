@@ -48,6 +48,23 @@ def define_trust_config() -> flags.FlagHolder:
     )
 
 
+class _PathParser(flags.ArgumentParser):
+    """Parser of a path, whose `~` a shell leaves as it is after `--flag=`."""
+
+    def parse(self, argument: str) -> str:
+        """Returns the path with the home directory for `~`."""
+        return _expand(argument)
+
+
+def _expand(path: str) -> str:
+    return str(pathlib.Path(path).expanduser()) if path.startswith("~/") else path
+
+
+def define_path(name: str, meaning: str) -> flags.FlagHolder:
+    """Defines the flag of a path, by default None."""
+    return flags.DEFINE(_PathParser(), name, None, meaning)
+
+
 def run(main: Callable[[], None], expected_errors: tuple[type[Exception], ...] = ()) -> None:
     """Parses the flags, runs `main` and exits; does not return.
 
@@ -93,7 +110,7 @@ def _is_given(path: object) -> bool:
     if not isinstance(path, str):
         return False
     texts = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
-    given = [pathlib.Path(text.partition(":")[0]).absolute() for text in texts]
+    given = [pathlib.Path(_expand(text.partition(":")[0])).absolute() for text in texts]
     return any(pathlib.Path(path).absolute().is_relative_to(value) for value in given)
 
 

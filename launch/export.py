@@ -21,8 +21,8 @@ from laser_tf.export import exporter
 from laser_tf.training import learner_config
 from launch import command_line
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "run directory")
-_OUTPUT = flags.DEFINE_string("output", None, "new directory for the policy")
+_WORKDIR = command_line.define_path("workdir", "run directory")
+_OUTPUT = command_line.define_path("output", "new directory for the policy")
 _COMPUTE_DTYPE = flags.DEFINE_enum(
     "compute_dtype",
     None,

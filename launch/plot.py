@@ -32,15 +32,15 @@ from absl import flags
 from launch import command_line
 
 _CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
-_OUTPUT = flags.DEFINE_string(
-    "output", None, "figure [learning_curves.png], or directory of the report [<report>/report]"
+_OUTPUT = command_line.define_path(
+    "output", "figure [learning_curves.png], or directory of the report [<report>/report]"
 )
 _TITLE = flags.DEFINE_string("title", "", "title of the figure")
 _METRIC = flags.DEFINE_string(
     "metric", None, "TensorBoard's name of a scalar [returns of training episodes]"
 )
 _OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
-_REPORT = flags.DEFINE_string("report", None, "directory that contains sweeps")
+_REPORT = command_line.define_path("report", "directory that contains sweeps")
 _BUCKET = flags.DEFINE_integer(
     "bucket", 0, "env frames averaged into a point of the report; 0: chosen", 0
 )
@@ -50,7 +50,7 @@ _LAST_FRAMES = flags.DEFINE_integer(
     "last_frames", 0, "average over the last env frames (or seconds); 0: the last point", 0
 )
 _TRACK = flags.DEFINE_enum("track", None, ("wandb", "mlflow"), "service that gets the metrics")
-_WORKDIR = flags.DEFINE_string("workdir", None, "run directory that is tracked")
+_WORKDIR = command_line.define_path("workdir", "run directory that is tracked")
 _PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment of the service")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _CONFIG = command_line.define_config("configs/laser.py:atari")
 _PORT = flags.DEFINE_integer("port", 5000, "port of the server; 0 selects a free port")
-_FOLDER = flags.DEFINE_string("checkpoint_folder", None, "directory of the server's checkpoints")
+_FOLDER = command_line.define_path("checkpoint_folder", "directory of the server's checkpoints")
 _MEMORY_LIMIT_GB = flags.DEFINE_float(
     "memory_limit_gb", 0.0, "GB of the process, above which old items are removed; 0: no limit", 0.0
 )

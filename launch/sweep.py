@@ -34,7 +34,7 @@ from laser_tf.workdir import run_directory
 from launch import command_line, search
 
 _CONFIG = command_line.define_config("configs/sweeps.py:minatar")
-_WORKDIR = flags.DEFINE_string("workdir", None, "sweep directory [runs/<config>-<time>]")
+_WORKDIR = command_line.define_path("workdir", "sweep directory [runs/<config>-<time>]")
 _SHARED_REPLAY = flags.DEFINE_bool(
     "shared_replay", None, "one replay for all members [the config's]"
 )

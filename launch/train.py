@@ -38,15 +38,15 @@ from laser_tf.workdir import overrides, run_directory
 from launch import command_line, config_flag
 
 _CONFIG = command_line.define_config("configs/laser.py:atari", resumes=True)
-_WORKDIR = flags.DEFINE_string("workdir", None, "run directory [runs/<config>-<time>]")
+_WORKDIR = command_line.define_path("workdir", "run directory [runs/<config>-<time>]")
 _EXTEND = flags.DEFINE_bool(
     "extend", False, "accept a higher run.env_frames; the learning rate schedule then ends there"
 )
 _OVERRIDE = flags.DEFINE_multi_string(
     "override", [], "SECTION.KEY=VALUE: another value from now on in the run in --workdir"
 )
-_INIT_FROM = flags.DEFINE_string(
-    "init_from", None, "run directory whose newest weights are the initial weights of a new run"
+_INIT_FROM = command_line.define_path(
+    "init_from", "run directory whose newest weights are the initial weights of a new run"
 )
 _CALLBACKS = flags.DEFINE_multi_string(
     "callbacks",
