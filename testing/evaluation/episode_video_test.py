@@ -11,6 +11,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, faults, suites
 from laser_tf.evaluation import episode_runner, episode_video
+from laser_tf.workdir import atomic
 from testing import fakes
 
 
@@ -54,20 +55,12 @@ class VideoTest(parameterized.TestCase):
         lit = frames.mean(axis=(1, 3)).reshape([4, 7, 8]).mean(axis=2).argmax(axis=1)
         np.testing.assert_array_equal(lit, [3, 4, 5, 6])
 
-    def test_incomplete_video_has_another_name(self):
-        self._write_rendered("rgba")
-        before, seen = self._path.read_bytes(), []
-        render = episode_video._render
-
-        def observe(*arguments):
-            for image in render(*arguments):
-                yield image
-                seen.append((self._path.read_bytes(), len(list(self._folder.iterdir()))))
-
-        with mock.patch.object(episode_video, "_render", observe):
+    def test_video_has_its_name_once_it_is_complete(self):
+        with mock.patch.object(atomic, "replace") as replace:
             self._write_rendered("rgba")
-        self.assertEqual({content for content, _ in seen}, {before})
-        self.assertEqual(seen[-1][1], 2)
+        self.assertFalse(self._path.exists())
+        replace.assert_called_once_with(mock.ANY, self._path)
+        self._write_rendered("rgba")
         self.assertEqual(list(self._folder.iterdir()), [self._path])
 
     def test_render_that_fails_later_leaves_no_video(self):
