@@ -31,6 +31,7 @@ from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
 from laser_tf.export import exported
 from laser_tf.training import run_config
+from laser_tf.workdir import run_directory
 from launch import command_line
 
 _WORKDIR = command_line.define_path("workdir", "run directory")
@@ -77,7 +78,7 @@ def main() -> None:
         print(json.dumps(evaluate(changes), indent=2))
         return
     workdir = pathlib.Path(_WORKDIR.value)
-    # TensorFlow and Reverb take seconds to load.
+    run_directory.read_config(workdir)  # Before TensorFlow loads.
     from laser_tf.evaluation import run_evaluation
 
     summary = run_evaluation.evaluate(

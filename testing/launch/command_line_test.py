@@ -1,6 +1,7 @@
 """Errors of the commands before TensorFlow is loaded, and their help."""
 
 import dataclasses
+import pathlib
 import re
 import signal
 import subprocess
@@ -78,6 +79,7 @@ class RejectionTest(commands.CommandTest):
         ("evaluate", ["--random=laser:catch", "--best"], "--best", "--random"),
         ("evaluate", ["--random=laser:catch", "--history_length=3"], "--history_length", 3),
         ("evaluate", [f"--workdir={_LONG}"], _LONG),
+        ("evaluate", ["--workdir=~/missing"], pathlib.Path.home() / "missing"),
         ("evaluate", [f"--random={_LONG}"], _LONG),
         ("train", [f"--config={_LONG}"], _LONG),
         ("train", [f"--config={_LONG}", "--help"], _LONG),
