@@ -21,8 +21,8 @@ _DESCRIPTIONS = {bool: "True or False", str: "text", Mapping: "a mapping of name
 def check_types(config: Any) -> None:
     """Raises ConfigError unless fields of a dataclass have their types and fit float32 or int64.
 
-    Converts values in place that fit the type of their field: numbers of NumPy, integral floats
-    such as 1e5 in an integer field, integers in a float field, and lists in a tuple field.
+    Converts values in place that fit the type of their field. These are numbers of NumPy, integral
+    floats such as 1e5 in an integer field, integers in a float field, and lists in a tuple field.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
