@@ -176,6 +176,6 @@ def train(
         evaluator_process.maybe_start(config, workdir, run.env_frames) as evaluator,
     ):
         run.run(should_stop, display.update, evaluator)
-    mean = progress.number(run.returns.mean_return(), 2)
-    episodes = run.returns.num_episodes
-    logging.info("Reached a mean return of %s in the last %d training episodes", mean, episodes)
+    if episodes := run.returns.num_episodes:
+        mean = progress.number(run.returns.mean_return(), 2)
+        logging.info("Reached a mean return of %s in the last %d training episodes", mean, episodes)

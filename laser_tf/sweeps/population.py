@@ -37,7 +37,7 @@ class Config:
     ready_env_frames: int = 1_000_000  # env frames; of a member between decisions about it
     burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
     truncation_fraction: float = (
-        0.2  # the lowest members copy as many of the highest; 1: any better
+        0.2  # fraction; the lowest copy as many of the highest; 1: any better
     )
     copy_margin: float = 0.0  # fitness; a parent must be better by more than this
     perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is sampled

@@ -110,13 +110,6 @@ class RejectionTest(commands.CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assert_is_error(result.stderr, *named)
 
-    def test_evaluation_that_cannot_be_written_does_not_start(self):
-        (self.workdir / "evaluation.json").mkdir(parents=True)
-        for workdir in (self.workdir, "/proc"):  # Not even root can write in /proc.
-            result = _run("evaluate", f"--workdir={workdir}")
-            self.assertEqual(result.returncode, 1)
-            self.assert_is_error(result.stderr, f"{workdir}/evaluation.json")
-
 
 class HelpTest(parameterized.TestCase):
     @parameterized.parameters(*SECTIONS)
