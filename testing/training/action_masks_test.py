@@ -24,7 +24,9 @@ def _config(agent="laser", **environment):
     values = laser.get_config("gymnasium").to_dict()
     values["environment"] |= {"task": DOORS, "num_workers": 1} | environment
     if agent == "r2d2":
-        r2d2 = fakes.config_values(fakes.r2d2_catch_config(agent={"core": "none"}))
+        r2d2 = fakes.config_values(
+            fakes.r2d2_catch_config(agent={"core": "none"}, replay={"burn_in": 0})
+        )
         values |= {section: r2d2[section] for section in ("agent", "replay", "learner")}
     values["run"].update(env_frames=10_000, evaluation_episodes=0)
     return run_config.parse(values)
