@@ -43,12 +43,13 @@ def with_overrides(
     Raises ConfigError for changes of a new run.
     """
     if not (workdir / run_directory.CONFIG_FILE).exists():
-        for key in changes:
-            raise errors.ConfigError(
-                f"--override={key} must change an existing run, got --workdir={workdir} without a "
-                f"run. Use --config.{key}=VALUE for a new run."
-            )
-        return config
+        if not changes:
+            return config
+        key = next(iter(changes))
+        raise errors.ConfigError(
+            f"--override={key} must change an existing run, got --workdir={workdir} without a "
+            f"run. Use --config.{key}=VALUE for a new run."
+        )
     values = dataclasses.asdict(config)
     earlier = run_directory.read_overrides(workdir, values)
     for key, value in earlier.items():

@@ -91,7 +91,7 @@ class Observation:
     def _native_leaves(self, value: Any) -> list[Any]:
         try:
             is_nest = self._leaves[0].native is not self._native  # Flattening takes microseconds.
-            values = (
+            return (
                 tree.flatten_up_to(self._native, value, check_types=False) if is_nest else [value]
             )
         except (TypeError, ValueError) as error:
@@ -100,7 +100,6 @@ class Observation:
                 f"its observation, {shown}, does not fit its spec {type_name(self._native)}: "
                 f"{error}"
             ) from None
-        return values
 
     def __call__(self, value: Any, *, is_terminal: bool = False) -> list[np.ndarray]:
         """Returns the canonical leaves of a native observation, in the order of `tree.flatten`.
@@ -149,9 +148,7 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
             f"its {name} is {spec.dtype} {list(shape)}: agents read numbers (bool, integers, "
             "floats) as images [H, W, C] and vectors [D]; change it in the environment"
         )
-    is_square_stack = len(shape) == 3 and shape[0] < _MIN_SIDE and shape[1] == shape[2]
-    max_channels = shape[0] if is_square_stack else _MAX_CHANNELS  # E.g. of four stacked images.
-    if len(shape) == 3 and shape[0] <= max_channels and min(shape[1:]) >= _MIN_SIDE:
+    if len(shape) == 3 and _has_channels_first(shape):
         raise faults.UnsupportedSpaceError(
             f"its {name} must have the shape [height, width, channels], got {list(shape)}, "
             "channels first: move that axis in the environment, e.g. by numpy.moveaxis(image, 0, "
@@ -162,6 +159,12 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
     if len(shape) == 2:
         shape = (shape[0] * shape[1],)
     return specs.Array(shape, np.float32, spec.name)
+
+
+def _has_channels_first(shape: Sequence[int]) -> bool:
+    """Returns whether the first axis of an image, e.g. of a stack of images, holds channels."""
+    is_likely = shape[0] <= _MAX_CHANNELS or (shape[0] < _MIN_SIDE and shape[1] == shape[2])
+    return is_likely and min(shape[1:]) >= _MIN_SIDE
 
 
 def _convert_leaf(leaf: _Leaf, value: Any, is_terminal: bool) -> np.ndarray:

@@ -170,9 +170,9 @@ def _check_unchanged(before: Any, row: Any) -> None:
     for old, new in zip(tree.flatten(before), tree.flatten(_copy(row)), strict=True):
         if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
             raise faults.UnsupportedSpaceError(
-                "its reset(options={'reset_mask': mask}) must reset the environments of the mask "
-                "only, got other observations of the others. Implement the mask, or use a "
-                "SyncVectorEnv of single environments (make_vec: vectorization_mode=sync)"
+                "its reset(options={'reset_mask': mask}) must leave the other environments as they "
+                "are, got a new observation of one. Implement the mask, or use a SyncVectorEnv of "
+                "single environments (make_vec: vectorization_mode=sync)"
             )
 
 

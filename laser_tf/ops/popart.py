@@ -80,7 +80,7 @@ def update(
 
     The papers update once for each target. Here a batch is ONE update, with means over the targets
     of a task. The speed therefore does not depend on T, B or the number of batch entries of a task.
-    rlax makes one update per target: its moments move T B / K times as fast, and overshoot if
+    In rlax, each target makes an update. The moments move T B / K times as fast, and overshoot if
     step T B > 1.
 
     With central moments, d = m - mu and s^2 = m_2 - m^2, the update is

@@ -111,9 +111,8 @@ class Population:
 
         The first decision introduces the member, when it starts, and changes nothing. Ask for the
         others from `next_decision_at` on. A member whose fitness is not finite does not copy and is
-        not copied. `hyperparameters` are the current ones, including all tuned ones. `others` has
-        the current fitness by which other members are ranked. Without a finite one, the fitness of
-        their newest record counts.
+        not copied. The current `hyperparameters` include all tuned ones. Other members are ranked
+        by their current fitness in `others`; if it is not finite, by that of their newest record.
         """
         own = {name: float(hyperparameters[name]) for name in self._config.tuned}
         kept = lineage.Record(env_frames, member, None, float(fitness), own)

@@ -30,9 +30,9 @@ class SweepClient:
     ):
         """Joins the sweep.
 
-        The member's index counts from 0. `call` calls a method of the `coordinator.Coordinator` by
-        name and raises its errors. `find_replay_address` returns "host:port" of the shared replay;
-        it is None for a member with a separate replay.
+        The member's index counts from 0. Methods of the `coordinator.Coordinator` are called by
+        name through `call`, which raises their errors. The function `find_replay_address` returns
+        "host:port" of the shared replay; it is None for a member with a separate replay.
         """
         self.name = name
         self.index = index

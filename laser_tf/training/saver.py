@@ -113,11 +113,11 @@ class Saver:
             except run_directory.WorkdirError as error:
                 if should_stop():
                     raise run_directory.WorkdirError(
-                        f"{error}. Free space, then run the same command; it resumes from the "
-                        "newest checkpoint, if any."
+                        f"{error}. Fix this, then run the same command; it resumes from the newest "
+                        "checkpoint, if any."
                     ) from None
                 notice.failed(
-                    f"{error}. Free space: the run ends once it is saved. Ctrl-C ends it unsaved."
+                    f"{error}. Fix this: the run ends once it is saved. Ctrl-C ends it unsaved."
                 )
                 time.sleep(_RETRY_PERIOD_SECONDS)
             else:

@@ -130,14 +130,14 @@ def open_directory(
     if extend is not None and identity.only_extends(before_with_changes, now):
         _extend(path, content, before, extend or identity.LENGTH in overridden)
     elif differences := identity.describe_differences(before_with_changes, now):
-        changes, resumes = "", " the same values"
+        changes, resumes = "", "the same values"
         if path.name == CONFIG_FILE:
             changes = overrides.flags(before_with_changes, now)
-            resumes = f": python -m launch.train --workdir={shlex.quote(str(workdir))}"
+            resumes = f"python -m launch.train --workdir={shlex.quote(str(workdir))}"
         change = f"{changes} to change the run, " if changes else ""
         raise WorkdirError(
             f"{workdir} belongs to a {_KINDS[path.name]} of another config: {differences}. Use "
-            f"{change}another --workdir, or resume with{resumes}"
+            f"{change}another --workdir, or resume with: {resumes}"
         )
     else:
         _write(path, content)
