@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import reverb
 import tensorflow as tf
 
 from laser_tf import array_function, errors
@@ -59,7 +60,7 @@ class ServerIterator(Iterator[Any]):
             except tf.errors.OutOfRangeError:
                 self._fetch = None
                 return None
-            except (RuntimeError, tf.errors.OpError) as error:
+            except (RuntimeError, reverb.ReverbError, tf.errors.OpError) as error:
                 self._fetch = None
                 if self._closed.is_set():
                     break  # The server may be about to exit.

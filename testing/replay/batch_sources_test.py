@@ -1,8 +1,11 @@
-"""Counts of unrolls, and the rate limit of updates."""
+"""Retries of iterators, counts of unrolls, and the rate limit of updates."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
+import reverb
+import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import batch_sources, stored_unroll
@@ -10,6 +13,17 @@ from laser_tf.replay.schemes import replay_only
 from testing import messages
 
 U = 4  # steps of an unroll
+
+
+class ServerIteratorTest(parameterized.TestCase):
+    @parameterized.parameters(RuntimeError("gone"), reverb.DeadlineExceededError("late"))
+    def test_error_of_a_server_is_retried(self, error):
+        self.enter_context(mock.patch.object(batch_sources, "_RETRY_SECONDS", 0.0))
+        make = mock.Mock(side_effect=[error, tf.data.Dataset.from_tensors(np.int64(7))])
+        replay = mock.Mock(**{"wait.return_value": True, "poll.return_value": True})
+        elements = batch_sources.ServerIterator(replay, make)
+        self.assertEqual(next(elements), 7)
+        self.assertEqual(make.call_count, 2)
 
 
 class UnrollCounterTest(parameterized.TestCase):
