@@ -176,12 +176,12 @@ def connect_external(
     replay = connection.ReplayConnection(scheme.address, scheme)
     try:
         replay.check(signature)
+        lease = Lease(replay, f"{socket.gethostname()}:{workdir}") if workdir else None
     except errors.UserError:
         raise
     except RuntimeError as error:
         message = server_address.unreachable(scheme.address, errors.first_line(error))
         raise errors.ConfigError(message) from None
-    lease = Lease(replay, f"{socket.gethostname()}:{workdir}") if workdir else None
     if is_new and (items := replay.num_held()):
         logging.warning(
             "Replay at %s holds %s items of an earlier run, which this run learns from as its own; "

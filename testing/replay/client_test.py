@@ -105,6 +105,21 @@ class ReplayClientTest(parameterized.TestCase):
         ):
             self._open(_config(address="localhost:1"))
 
+    def test_server_that_stops_during_the_lease_is_rejected(self):
+        config = self._serve(_config())
+        read = client.Lease._read
+
+        def stop_and_read(lease):
+            self._server.stop()
+            return read(lease)
+
+        self.enter_context(mock.patch.object(client.Lease, "_read", stop_and_read))
+        with (
+            mock.patch.object(connection, "TIMEOUT_SECONDS", 1),
+            messages.raises(errors.ConfigError, config.address, "replay.address"),
+        ):
+            self._open(config)
+
     def test_server_of_a_run_is_rejected(self):
         config = self._serve(_config(), is_external=False)
         with messages.raises(errors.ConfigError, config.address, "launch.replay_server"):
