@@ -121,15 +121,14 @@ def check_range(
     """Raises ConfigError unless field `name` of a dataclass is within all bounds.
 
     `minimum` and `maximum` are inclusive bounds, `above` and `below` exclusive ones. `reason` is a
-    clause for the error message that explains a bound.
+    clause for the error message that explains the upper bound.
     """
-    value = getattr(config, name)
-    for is_valid, bound in (
-        (value >= minimum, f"at least {minimum}"),
-        (value <= maximum, f"at most {maximum}"),
-        (value > above, f"above {above}"),
-        (value < below, f"below {below}"),
+    value, reason = getattr(config, name), f": {reason}" if reason else ""
+    for is_valid, bound, ending in (
+        (value >= minimum, f"at least {minimum}", ""),
+        (value <= maximum, f"at most {maximum}", reason),
+        (value > above, f"above {above}", ""),
+        (value < below, f"below {below}", reason),
     ):
         if not is_valid:
-            ending = f": {reason}." if reason else "."
-            raise errors.ConfigError(f"{name} must be {bound}, got {value}{ending}")
+            raise errors.ConfigError(f"{name} must be {bound}, got {value}{ending}.")

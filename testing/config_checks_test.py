@@ -53,5 +53,14 @@ class CheckTypesTest(parameterized.TestCase):
             self.assertEqual(list(map(type, checked)), list(map(type, expected)))
 
 
+class CheckRangeTest(parameterized.TestCase):
+    @parameterized.parameters((0, 1, False), (11, 10, True))
+    def test_reason_explains_only_the_upper_bound(self, value, bound, has_reason):
+        config = dataclasses.make_dataclass("Config", ["key"])(value)
+        with messages.raises(errors.ConfigError, "key", bound, value) as raised:
+            config_checks.check_range(config, "key", 1, 10, "too many")
+        self.assertEqual("too many" in str(raised.exception), has_reason)
+
+
 if __name__ == "__main__":
     absltest.main()

@@ -36,7 +36,7 @@ class AgentConfig(trunk_config.TrunkConfig):
 
     def _check_positive(self, *names: str) -> None:
         for name in names:
-            config_checks.check_range(self, name, above=0, reason="use a larger value")
+            config_checks.check_range(self, name, above=0)
 
     @property
     def acting_in_evaluation(self) -> str:

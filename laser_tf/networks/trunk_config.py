@@ -67,8 +67,8 @@ def check_layers(config: TrunkConfig, name: str) -> None:
     units = getattr(config, name)
     if not all(1 <= size <= 16_384 for size in units):
         raise errors.ConfigError(
-            f"{name} must be between 1 and 16384 for each layer, got {units}: {TOO_LARGE}. Use "
-            "e.g. (64, 64)."
+            f"{name} must be between 1 and 16384 for each layer, got {units}. Larger layers do not "
+            "fit into memory. Use e.g. (64, 64)."
         )
 
 
