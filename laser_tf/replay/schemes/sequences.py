@@ -34,13 +34,14 @@ class Sequences(replay_only.ReplayOnly):
         if not 0 <= self.sequence_overlap < self.sequence_length:
             raise errors.ConfigError(
                 "sequence_overlap must be at least 0 and less than sequence_length "
-                f"({self.sequence_length}), got {self.sequence_overlap}"
+                f"({self.sequence_length}), got {self.sequence_overlap}. Use e.g. half of it."
             )
         for name in ("sequence_length", "sequence_overlap", "burn_in"):
             if getattr(self, name) < 0 or getattr(self, name) % self.unroll_length:
                 raise errors.ConfigError(
                     f"{name} must be a multiple of unroll_length ({self.unroll_length}), got "
-                    f"{getattr(self, name)}. Sequences are joined from unrolls"
+                    f"{getattr(self, name)}. Sequences consist of unrolls: use a multiple, or "
+                    "another unroll_length."
                 )
 
     @property

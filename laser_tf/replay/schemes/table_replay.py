@@ -31,11 +31,12 @@ class TableReplay(base.ReplayScheme):
 def check_capacity(config: base.ReplayScheme) -> None:
     """Raises ConfigError unless replay can hold a batch and the warm-up."""
     config_checks.check_range(config, "capacity", 1, base.MAX_STORED_STEPS, "no memory holds more")
-    needed = max(config.batch_size * config.steps_per_entry, config.warm_up)
+    batch = config.batch_size * config.steps_per_entry
+    needed, content = max((batch, "a batch"), (config.warm_up, "warm_up"))
     if config.capacity < needed:
         raise errors.ConfigError(
-            f"capacity must be at least {needed} agent steps, the size of a batch or of warm_up, "
-            f"got {config.capacity}"
+            f"capacity must be at least {needed} agent steps, the size of {content}, got "
+            f"{config.capacity}. Increase capacity."
         )
 
 
@@ -51,6 +52,6 @@ def check_replay_fraction(config: Any) -> None:
     replayed = size * fraction
     if abs(replayed - round(replayed)) > 1e-6 * size or not 0 < round(replayed) < size:
         raise errors.ConfigError(
-            f"batch_size times replay_fraction must be a whole number of unrolls, got {size} times "
-            f"{fraction}, which is {replayed:g}"
+            "batch_size times replay_fraction must be a whole number of unrolls between 0 and "
+            f"batch_size, got {size} times {fraction}, which is {replayed:g}. Change one of them."
         )
