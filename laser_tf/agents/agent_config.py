@@ -57,6 +57,6 @@ class AgentConfig(trunk_config.TrunkConfig):
 
     def _unsupported_actions(self, action: specs.BoundedArray, needed: str) -> errors.ConfigError:
         return errors.ConfigError(
-            f"name must be an agent for {observations.describe_action(action)}, got "
+            f"agent.name must be an agent for {observations.describe_action(action)}, got "
             f"{self.name!r}, which needs {needed}. Use --config.agent.name=laser."
         )

@@ -27,16 +27,16 @@ class PixelControlTask(tf.Module):
         ]
         if len(images) != 1 or not isinstance(spec.action, specs.DiscreteArray):
             raise errors.ConfigError(
-                "pixel_control_cost must be 0 unless the environment has one uint8 image and one "
-                f"discrete action, got {cost} with {observations.describe(spec)}. Use "
+                "agent.pixel_control_cost must be 0 unless the environment has one uint8 image and "
+                f"one discrete action, got {cost} with {observations.describe(spec)}. Use "
                 "--config.agent.pixel_control_cost=0."
             )
         self._image = images[0]
         height, width, channels = leaves[self._image].shape
         if min(height, width) < cell:
             raise errors.ConfigError(
-                f"pixel_control_cell must fit into frames of {height}x{width} pixels, got {cell}. "
-                "Use a smaller cell."
+                f"agent.pixel_control_cell must fit into frames of {height}x{width} pixels, got "
+                f"{cell}. Use a smaller cell."
             )
         self._frame_channels = channels // frame_stack
         self._cell = cell
