@@ -4,9 +4,9 @@ An episode is stored as the unrolls that cut it from its start: [n, T + 1, ...],
 each is the first step of the next.
 
 Reverb counts items, the capacity is in agent steps: an episode of n unrolls takes n items. The
-first item, the first to be removed, is the whole episode and has priority 1. The others hold its
-place: each refers to one of its unrolls, which costs no memory, and has priority 0, so that it is
-never sampled.
+first item, the first to be removed, is the whole episode and has priority 1. The others are
+placeholders: each refers to one of its unrolls, which costs no memory, and has priority 0. Reverb
+samples a placeholder only if the table holds no whole episode.
 """
 
 from collections.abc import Callable, Iterator

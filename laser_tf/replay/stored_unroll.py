@@ -23,7 +23,7 @@ class StoredUnroll(NamedTuple):
     next_core_state: Any  # before the last step; () unless sequences are stored
     task: Any  # int32 [], index of the environment's task
     member: Any  # int32 [], index of the sweep's member that acted; 0 in a single run
-    learner_update: Any  # int64 [], number of updates of the weights that acted at the first steps
+    learner_update: Any  # int64 [], updates of the actor's weights when the unroll was complete
     new_steps: Any  # int64 [], agent steps that no earlier unroll contains
     stream: Any  # int64 [], random number of the stream of unrolls of an environment
     number: Any  # int64 [], index of the unroll in its stream
@@ -72,8 +72,8 @@ def unweighted(unrolls: StoredUnroll, is_online: np.ndarray, new_steps: int = 0)
 def experience_age(batch: Batch, learner_updates: int, member_index: int) -> dict[str, float]:
     """Returns the mean policy lag of online entries and the mean age of replayed entries.
 
-    Both count the updates between the weights that acted and the current ones. Entries of other
-    members and padding have no age. A metric without any age is left out.
+    Both count the updates since `learner_update`. Entries of other members and padding have no age.
+    A metric without any age is left out.
     """
     unrolls = batch.unrolls
     has_age = (unrolls.member == member_index) & ~np.all(unrolls.env_output.is_first, axis=1)

@@ -16,7 +16,7 @@ class Episodes(base.ReplayScheme):
 
     replay_table: ClassVar[str] = "episodes"
     recomputes_states: ClassVar[bool] = True
-    # Episodes have priority 1. Placeholders, see `episode_replay`, have priority 0: never sampled.
+    # Episodes have priority 1 and their placeholders 0, see `episode_replay`.
     sampler_exponent = 1.0
 
     scheme: str = "episodes"
