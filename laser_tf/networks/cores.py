@@ -47,27 +47,28 @@ class _Core(tf.Module):
         Returns:
           Outputs float32 [T, B, H] and the core state after the last step.
         """
-        keep = tf.cast(~is_first, tf.float32)[..., None]
+        is_first = tf.expand_dims(is_first, -1)
         observed = tf.cast(features, tf.float32)
         if reward is not None:
             observed = tf.concat([observed, reward[..., None]], axis=-1)
         if previous_action is not None:
-            previous_action = keep * previous_action
+            previous_action = tf.where(is_first, 0.0, previous_action)
         projected = self._project(observed, previous_action)
         state = lstm_cell.LSTMState(*state)
         if features.shape[0] == 1:  # Acting: the loop would cost more than the step itself.
-            state = self._step([part[0] for part in projected], keep[0], state)
+            state = self._step([part[0] for part in projected], _reset(state, is_first[0]))
             return state.output[None], state
-        return self._loop(projected, keep, state)
+        return self._loop(projected, is_first, state)
 
     def _loop(
-        self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
+        self, projected: list[tf.Tensor], is_first: tf.Tensor, state: lstm_cell.LSTMState
     ) -> tuple[tf.Tensor, lstm_cell.LSTMState]:
-        num_steps = keep.shape[0]
+        num_steps = is_first.shape[0]
         outputs = tf.TensorArray(tf.float32, num_steps, element_shape=state.output.shape)
 
         def body(step: tf.Tensor, state: lstm_cell.LSTMState, outputs: tf.TensorArray) -> tuple:
-            state = self._step([part[step] for part in projected], keep[step], state)
+            state = _reset(state, is_first[step])
+            state = self._step([part[step] for part in projected], state)
             return step + 1, state, outputs.write(step, state.output)
 
         _, state, outputs = tf.while_loop(
@@ -81,10 +82,14 @@ class _Core(tf.Module):
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
         raise NotImplementedError
 
-    def _step(
-        self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
-    ) -> lstm_cell.LSTMState:
+    def _step(self, projected: list[tf.Tensor], state: lstm_cell.LSTMState) -> lstm_cell.LSTMState:
         raise NotImplementedError
+
+
+def _reset(state: lstm_cell.LSTMState, is_first: tf.Tensor) -> lstm_cell.LSTMState:
+    """Returns a state with zeros for batch entries with a true `is_first`, bool [B, 1]."""
+    # tf.where instead of a product, because NaN * 0 is NaN.
+    return lstm_cell.LSTMState(*(tf.where(is_first, 0.0, part) for part in state))
 
 
 class LSTMCore(_Core):
@@ -99,10 +104,7 @@ class LSTMCore(_Core):
             observed = tf.concat([observed, previous_action], axis=-1)
         return [self._cell.project(observed)]
 
-    def _step(
-        self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
-    ) -> lstm_cell.LSTMState:
-        state = lstm_cell.LSTMState(*(keep * part for part in state))
+    def _step(self, projected: list[tf.Tensor], state: lstm_cell.LSTMState) -> lstm_cell.LSTMState:
         return self._cell.step(projected[0], state)
 
 
@@ -122,10 +124,7 @@ class PreCoLSTMCore(_Core):
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
         return [self._predictor.project(previous_action), self._corrector.project(observed)]
 
-    def _step(
-        self, projected: list[tf.Tensor], keep: tf.Tensor, state: lstm_cell.LSTMState
-    ) -> lstm_cell.LSTMState:
-        state = lstm_cell.LSTMState(*(keep * part for part in state))
+    def _step(self, projected: list[tf.Tensor], state: lstm_cell.LSTMState) -> lstm_cell.LSTMState:
         return self._corrector.step(projected[1], self._predictor.step(projected[0], state))
 
 

@@ -71,6 +71,14 @@ class CoresTest(parameterized.TestCase):
             np.testing.assert_allclose(output[0], expected[t], atol=1e-5)
         np.testing.assert_allclose(state, expected_state, atol=1e-5)
 
+    @parameterized.product(name=("lstm", "preco_lstm"), steps=(1, R))
+    def test_reset_replaces_a_state_that_is_not_finite(self, name, steps):
+        core, (*sequences, is_first, state) = _made(name), _inputs()
+        inputs = [x[:steps] for x in (*sequences, is_first | (np.arange(R)[:, None] == 0))]
+        expected, _ = core(*inputs, state)
+        outputs, _ = core(*inputs, lstm_cell.LSTMState(*np.full([2, B, H], np.nan, np.float32)))
+        np.testing.assert_array_equal(outputs, expected)
+
     @parameterized.parameters("lstm", "preco_lstm")
     def test_gradient_stops_at_reset(self, name):
         core, (features, *others) = _made(name), _inputs()
