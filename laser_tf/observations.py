@@ -89,7 +89,8 @@ def describe_action(spec: specs.BoundedArray) -> str:
     # A spec may have one bound for all dimensions.
     bounds = (np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum))
     pairs = dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in zip(*bounds, strict=True))
-    return f"{spec.shape[0]} continuous dimensions in {' and '.join(pairs)}"
+    dimensions = "dimension" if spec.shape == (1,) else "dimensions"
+    return f"{spec.shape[0]} continuous {dimensions} in {' and '.join(pairs)}"
 
 
 def path_name(prefix: str, path: tuple) -> str:
