@@ -70,7 +70,6 @@ class Fleet:
         self._shared_state = machines.start_service(run_state.RunState)
         self._ray_monitor = machines.RayMonitor()
         self._versions = versions.of_machine()
-        self._started_at = time.monotonic()
         self._is_waiting_logged = False
         self._unsaved: list[str] = []
         self.roles = {spec.name: self._start(spec) for spec in work.role_specs}
@@ -135,23 +134,20 @@ class Fleet:
         return list(groups.values())
 
     def _check_placement(self, groups: Sequence[Sequence[supervision.SupervisedRole]]) -> None:
-        """Logs once which roles wait for a machine with room; raises if they wait too long."""
-        waiting = [supervised for supervised in self.roles.values() if not supervised.was_placed]
-        minutes = (time.monotonic() - self._started_at) / 60
-        if not waiting or minutes < _REPORT_WAITING_MINUTES:
-            return
-        names = ", ".join(supervised.name for supervised in waiting[:4])
-        names += " and others" * (len(waiting) > 4)
-        is_blocked = any(all(supervised in waiting for supervised in group) for group in groups)
-        if is_blocked and minutes > max(_MIN_WAIT_MINUTES, self._cluster.wait_minutes):
+        """Logs which roles wait for a machine with room; raises if they wait too long."""
+        minutes = {name: supervised.waiting_seconds / 60 for name, supervised in self.roles.items()}
+        waiting = [name for name in self.roles if minutes[name] >= _REPORT_WAITING_MINUTES]
+        names = ", ".join(waiting[:4]) + " and others" * (len(waiting) > 4)
+        blocked = max(min(minutes[supervised.name] for supervised in group) for group in groups)
+        if blocked > max(_MIN_WAIT_MINUTES, self._cluster.wait_minutes):
             raise supervision.RoleFailedError(
-                f"After {minutes:.0f} minutes no machine of the cluster has room for {names}. Add "
+                f"After {blocked:.0f} minutes no machine of the cluster has room for {names}. Add "
                 "machines, lower cluster.learner_gpus, cluster.learner_cpus or cluster.actor_cpus, "
                 "or raise cluster.wait_minutes."
             )
-        if not self._is_waiting_logged:
+        if waiting and not self._is_waiting_logged:
             logging.info("Waiting for a machine with room for %s", names)
-            self._is_waiting_logged = True
+        self._is_waiting_logged = bool(waiting)
 
     def _stop(self, signals: interruption.Interruption) -> None:
         """Stops one stage after another, so that a role stops after the roles that need it."""

@@ -53,7 +53,6 @@ class SupervisedRole:
         self.restarts = 0
         self.is_done = False  # Whether the role's work is complete.
         self.final_failure = ""  # The failure after which the role is not restarted.
-        self.was_placed = False  # Whether the role has ever had a process.
         self.has_reported = False  # Whether the current process has sent a heartbeat.
         self._announced: set[str] = set()  # Announcements that were logged.
         self._make = make
@@ -74,6 +73,13 @@ class SupervisedRole:
     def is_terminal(self) -> bool:
         """True once the role's work is complete or has failed for good."""
         return self.is_done or bool(self.final_failure)
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Seconds for which the current process has sent no heartbeat: Ray may find no machine."""
+        if self.has_reported or self.is_terminal:
+            return 0.0
+        return self._clock() - self._started_at
 
     @property
     def is_running(self) -> bool:
@@ -126,7 +132,7 @@ class SupervisedRole:
                 self._start()
         elif not self.is_running:
             self._process_result()
-        elif heartbeat:
+        elif heartbeat and self.has_reported:  # Otherwise it is a previous process's.
             self._kill_if_hanging(heartbeat)
 
     def _log_announcements(self, heartbeat: run_state.Heartbeat | None) -> None:
@@ -142,7 +148,7 @@ class SupervisedRole:
             self._listening_since = now
         self._last_check = now
         if heartbeat and heartbeat.age_seconds < now - self._started_at:  # Of the current process.
-            self.has_reported = self.was_placed = True
+            self.has_reported = True
             self._has_worked = self._has_worked or heartbeat.status not in _NOT_YET_WORKING
         if not self._has_worked:  # Loading TensorFlow or replay may take minutes.
             self._work_began_at = now
@@ -194,9 +200,7 @@ class SupervisedRole:
         progress = heartbeat.pid, heartbeat.status, heartbeat.detail, env_calls
         if progress != self._last_progress or not heartbeat.must_progress:
             self._last_progress, self._progressed_at = progress, now
-        silent_seconds = min(
-            heartbeat.age_seconds, now - max(self._started_at, self._listening_since)
-        )
+        silent_seconds = min(heartbeat.age_seconds, now - self._listening_since)
         is_restoring = heartbeat.status is run_state.Status.RESTORING
         limit = _RESTORE_TIMEOUT_SECONDS if is_restoring else _HEARTBEAT_TIMEOUT_SECONDS
         if silent_seconds > limit:

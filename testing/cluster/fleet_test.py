@@ -64,8 +64,8 @@ class FleetTest(parameterized.TestCase):
 
     def _start(self, spec: role.RoleSpec) -> mock.Mock:
         supervised = mock.Mock(
-            spec=supervision.SupervisedRole, is_running=False, has_reported=True, was_placed=True,
-            restarts=1, has_unsaved_work=False, final_failure="",
+            spec=supervision.SupervisedRole, is_running=False, has_reported=True, restarts=1,
+            waiting_seconds=0.0, has_unsaved_work=False, final_failure="",
         )  # fmt: skip
         supervised.name, supervised.spec = spec.name, spec
         supervised.status.side_effect = lambda heartbeat: (
@@ -137,8 +137,7 @@ class FleetTest(parameterized.TestCase):
     def test_roles_without_a_machine(self, waiting, minutes, wait_minutes, is_failure):
         running = self._make(address="head:1", actors=2, wait_minutes=wait_minutes)
         for name in waiting:
-            running.roles[name].was_placed = False
-        self._now = 60.0 * minutes
+            running.roles[name].waiting_seconds = 60.0 * minutes
         if is_failure:
             with messages.raises(
                 supervision.RoleFailedError, *waiting, minutes, "cluster.wait_minutes"

@@ -154,6 +154,15 @@ class SupervisedRoleTest(parameterized.TestCase):
         heartbeat = run_state.Heartbeat("host", 7, Status.RUNNING, "", False, {}, 70.0)
         self.assertEqual(supervised.status(heartbeat), Status.STARTING)
 
+    def test_process_that_waits_for_a_machine_is_not_killed(self):
+        supervised = self._make(is_required=True)
+        self._pass(supervised, 300)
+        self.assertEqual(supervised.waiting_seconds, 0)
+        self._end(supervised, _DEAD)
+        self._pass(supervised, 600, must_progress=True, age=2.0, grows=True)  # Of the last process.
+        self.assertEqual((self._kills, self._starts), (0, 2))
+        self.assertBetween(supervised.waiting_seconds, 590, 600)
+
     @parameterized.parameters(
         (False,), (_task_error(role.RestartError("another learner has ended")),)
     )
