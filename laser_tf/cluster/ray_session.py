@@ -71,7 +71,7 @@ def session(
             else:
                 _join(config.address)
         signal.signal(signal.SIGTERM, on_sigterm)  # Ray has installed its own handler.
-        if not config.wait_minutes:
+        if not (config.address and config.wait_minutes):
             _check_resources(config.address, {"CPU": cpus, "GPU": gpus})
         yield
 
@@ -226,9 +226,12 @@ def _check_resources(address: str, requested: Mapping[str, float]) -> None:
     available = ray.cluster_resources()
     for kind, amount in requested.items():
         if amount > available.get(kind, 0):
-            where = f"the Ray at {address}" if address else "this machine"
+            where, remedy = "this machine", ""
+            if address:
+                where = f"the Ray at {address}"
+                remedy = ", or set cluster.wait_minutes for machines that will join"
             raise ClusterError(
                 f"The run requests {amount:g} {kind}s, but {where} has {available.get(kind, 0):g}. "
                 "Lower cluster.learner_gpus, cluster.learners, cluster.actors or "
-                "cluster.actor_cpus, or set cluster.wait_minutes for machines that will join."
+                f"cluster.actor_cpus{remedy}."
             )

@@ -29,7 +29,7 @@ def _start_with(argument: str) -> subprocess.Popen:
     return process
 
 
-class NewRayTest(absltest.TestCase):
+class NewRayTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
         self._parent = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
@@ -37,14 +37,20 @@ class NewRayTest(absltest.TestCase):
         self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
         self._ray.cluster_resources.return_value = {"CPU": 4.0, "GPU": 2.0}
 
-    def _enter(self, gpus: float = 0.0, signals: interruption.Interruption | None = None) -> None:
-        config = cluster_config.ClusterConfig()
+    def _enter(
+        self,
+        gpus: float = 0.0,
+        signals: interruption.Interruption | None = None,
+        wait_minutes: float = 0.0,
+    ) -> None:
+        config = cluster_config.ClusterConfig(wait_minutes=wait_minutes)
         with ray_session.session(config, 4.0, gpus, signals, str(self._parent)):
             self._ray.shutdown.reset_mock()
 
-    def test_too_few_gpus_end_ray(self):
+    @parameterized.parameters(0.0, 30.0)
+    def test_too_few_gpus_end_ray(self, wait_minutes):
         with messages.raises(ray_session.ClusterError, 256, "GPUs", 2, "cluster.learner_gpus"):
-            self._enter(gpus=256.0)
+            self._enter(gpus=256.0, wait_minutes=wait_minutes)  # No machine can join.
         self._ray.shutdown.assert_called_once_with()
 
     def test_session_removes_its_folder(self):
