@@ -23,7 +23,6 @@ from laser_tf.training import (
     strategies,
     training,
 )
-from laser_tf.workdir import run_directory
 
 
 class TrainingRole(role.Role):
@@ -82,7 +81,6 @@ class LearnerRole(TrainingRole):
 
     def _lead(self) -> bool:
         context, config = self._context, self._config
-        context.check_workdir(run_directory.CONFIG_FILE)
         context.acquire_lock()
         trainer = training.Training(
             config,

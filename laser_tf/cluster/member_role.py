@@ -72,7 +72,7 @@ class MemberRole(learner_role.TrainingRole):
 
     def _open_workdir(self) -> None:
         sweep = self._context.workdir
-        self._context.check_workdir(run_directory.SWEEP_FILE)
+        self._context.check_workdir()
         # An earlier process of this member, which Ray has lost, may still hold the lock.
         self._context.status = run_state.Status.WAITING_FOR_LOCK
         run_directory.open_workdir(

@@ -86,9 +86,9 @@ class RoleContext:
         self._replay_address = ""
         self._reporting = threading.Lock()
 
-    def check_workdir(self, file: str) -> None:
-        """Raises WorkdirError if this machine does not see a file of the run's directory."""
-        if not (self.workdir / file).exists():
+    def check_workdir(self) -> None:
+        """Raises WorkdirError if this machine does not see the directory that the driver locks."""
+        if not (self.workdir / lock.FILE).exists():
             raise run_directory.WorkdirError(
                 f"--workdir must be on a file system that all machines share, got {self.workdir}, "
                 f"which the machine of {self.name} does not see."
@@ -98,8 +98,9 @@ class RoleContext:
         """Locks the role's own lock file; the driver holds the lock of the run's directory.
 
         Blocks while an earlier process of this role, even one that a previous driver started,
-        saves its state. Raises InUseError after an hour.
+        saves its state. Raises InUseError after an hour; see `check_workdir`, too.
         """
+        self.check_workdir()
         self.status = run_state.Status.WAITING_FOR_LOCK
         lock.acquire(self.workdir / f"{self.name}_lock", lock.SAVE_TIMEOUT_SECONDS)
         self.status = run_state.Status.STARTING

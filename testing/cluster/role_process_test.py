@@ -133,8 +133,9 @@ class ContextTest(absltest.TestCase):
             self._context.find_replay_address()
 
     def test_missing_directory_names_the_flag(self):
-        with messages.raises(run_directory.WorkdirError, "--workdir", self._folder):
-            self._context.check_workdir("config.json")
+        context = role.RoleContext("replay", self._folder / "missing", None)
+        with messages.raises(run_directory.WorkdirError, "--workdir", context.workdir, "replay"):
+            context.acquire_lock()
 
 
 if __name__ == "__main__":
