@@ -107,8 +107,6 @@ def make(
             changes |= {"sweep.label": condition.label, "sweep.seed_index": seed}
         elif not changes.get("cluster.actors"):
             address = changes.pop("cluster.address", "")
-        for key in changes:  # The parser reports unknown sections.
-            values.setdefault(key.partition(".")[0], {})
         parser = sweep_config if is_sweep else run_config
         parsed = parser.parse(config_choices.override(values, changes))
         first = parsed.first if is_sweep else parsed

@@ -7,6 +7,8 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from laser_tf import errors
+
 LITERAL_ERRORS = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # of `ast`
 _WORDS = {"true": True, "false": False}  # accepted like other command-line flags do
 
@@ -23,13 +25,21 @@ def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a copy of `config` with new values from `changes`, by key `section.key`."""
+    """Returns a copy of `config` with new values from `changes`, by key `section.key`.
+
+    Adds missing sections. Raises ConfigError for a key below a value, e.g. `learner.optimizer.x`.
+    """
     result = copy.deepcopy(dict(config))
     for key, value in changes.items():
         *sections, name = key.split(".")
         section = result
         for part in sections:
-            section = section[part]
+            section = section.setdefault(part, {})
+            if not isinstance(section, dict):
+                raise errors.ConfigError(
+                    f"{key} must be SECTION.KEY, but {part} has the value {section!r}. Leave out "
+                    "the rest of the key."
+                )
         section[name] = value
     return result
 

@@ -106,8 +106,7 @@ def parse_texts(values: dict[str, Any], texts: Mapping[str, str]) -> dict[str, A
     """
     keys = [f"{section}.{choice}" for section, (choice, _) in config_choices.CHOICES.items()]
     chosen = {key: texts[key] for key in keys if key in texts}
-    with_choices = {section: {} for section in config_choices.CHOICES} | values
-    classes = section_classes(config_values.override(with_choices, chosen))
+    classes = section_classes(config_values.override(values, chosen))
     parsed = {}
     for key, text in texts.items():
         section, name = key.split(".", maxsplit=1)  # Keys of a sweep's grid have more parts.

@@ -2,7 +2,8 @@
 
 from absl.testing import absltest
 
-from laser_tf import config_values
+from laser_tf import config_values, errors
+from testing import messages
 
 
 class ConfigValuesTest(absltest.TestCase):
@@ -21,9 +22,13 @@ class ConfigValuesTest(absltest.TestCase):
             {"run.seed": 1, "sweep.grid.learner.rate": (1, 2), "sweep.samples": 1},
         )
 
-    def test_unknown_section_is_rejected(self):
-        with self.assertRaises(KeyError):
-            config_values.override({"run": {}}, {"rnu.seed": 2})
+    def test_missing_section_is_added(self):
+        changed = config_values.override({"run": {}}, {"rnu.seed": 2, "run.seed": 3})
+        self.assertEqual(changed, {"run": {"seed": 3}, "rnu": {"seed": 2}})
+
+    def test_key_below_a_value_is_rejected(self):
+        with messages.raises(errors.ConfigError, "run.seed.x", 2):
+            config_values.override({"run": {"seed": 2}}, {"run.seed.x": 1})
 
     def test_text_is_parsed_as_literal_or_kept(self):
         given = (

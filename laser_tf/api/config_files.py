@@ -53,11 +53,6 @@ def override(
     for key in changes:  # `run_config.parse` reports unknown sections and keys.
         if "." not in key:
             raise errors.UserError(f"{prefix}{key} must be {prefix}SECTION.KEY.")
-        section = values
-        for part in key.split(".")[:-1]:
-            section = section.setdefault(part, {})
-            if not isinstance(section, dict):
-                raise errors.UserError(f"{prefix}{key} must name a key, but {part} is none.")
     return config_choices.override(values, changes)
 
 

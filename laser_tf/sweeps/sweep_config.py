@@ -216,9 +216,8 @@ def parse_member(
             f"config.sweep: keys of {', '.join(PARTS)} must be section.key, got {unknown[0]!r}. "
             "Add the section."
         )
-    sections: dict[str, Any] = {key.partition(".")[0]: {} for key in overrides}
     try:
-        return run_config.parse(config_choices.override(sections | dict(base), overrides))
+        return run_config.parse(config_choices.override(base, overrides))
     except errors.ConfigError as error:
         raise errors.ConfigError(f"{name}: {error}") from None
 

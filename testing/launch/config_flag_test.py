@@ -119,7 +119,7 @@ class ConfigFlagTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("laser:catch", "--config.foo=1", "foo"),
-        ("laser:catch", "--config.run.seed.x=1", "--config.run.seed.x", "seed"),
+        ("laser:catch", "--config.run.seed.x=1", "run.seed.x", "seed"),
         ("laser:catch", "--config.agent.discout=0.9", "discout", "discount"),
         ("laser:catch", "--config.env.task=pong", "env", "environment"),
         ("laser:catch", "--config.replay.scheme=contextul", "contextual"),

@@ -90,6 +90,8 @@ class SweepConfigTest(parameterized.TestCase):
             ("member_00", "learning_rat", "learning_rate"),
         ),
         ({"grid": {"lerner": {"learning_rate": (1e-3,)}}}, ("lerner", "learner")),
+        ({"grid": {"learner": {"rate": {"x": (1e-3,)}}}}, ("member_00", "rate")),
+        ({"grid": {"learner": {"learning_rate": {"x": (1e-3,)}}}}, ("member_00", "learning_rate")),
         ({"grid": {"learner": {"learning_rate": 1e-3}}}, ("grid.learner.learning_rate", 0.001)),
         (
             {"grid": {"learner": {"learning_rate": (1e-3, -1.0)}}},
