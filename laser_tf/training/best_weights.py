@@ -5,12 +5,12 @@ Acting and exports need no other variables of a checkpoint.
 
 import io
 import pathlib
-import zipfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from laser_tf import errors
 from laser_tf.workdir import atomic, run_directory
 
 if TYPE_CHECKING:  # The module imports TensorFlow.
@@ -51,9 +51,10 @@ def read(workdir: pathlib.Path) -> BestWeights | None:
         with np.load(path, allow_pickle=False) as file:
             values: dict[str, Any] = {name: file[name].item() for name in _NUMBERS}
             arrays = [file[f"variable_{index}"] for index in range(len(file) - len(values))]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # Damage causes almost any error of NumPy and zipfile.
         raise run_directory.WorkdirError(
-            f"cannot read {path}: {error}. Delete it; KeepBest then keeps the next best weights"
+            f"cannot read {path}: {errors.first_line(error)}. Delete it; KeepBest then keeps the "
+            "next best weights."
         ) from None
     return BestWeights(**values, arrays=arrays)
 

@@ -59,9 +59,13 @@ class KeepBestTest(absltest.TestCase):
     def test_damaged_file_and_missing_evaluations_raise(self):
         self._evaluate(self._callback, 1.0)
         (path,) = (self._workdir / "checkpoints/best").iterdir()
-        path.write_bytes(path.read_bytes()[:-100])
-        with messages.raises(run_directory.WorkdirError, path):
-            self._start()
+        content = path.read_bytes()
+        altered = bytearray(content)
+        altered[altered.index(b"PK\1\2") + 8] |= 1  # Marks an array as encrypted.
+        for damaged in (content[:-100], altered):
+            path.write_bytes(damaged)
+            with messages.raises(run_directory.WorkdirError, path):
+                self._start()
         for period in (0, 2_001):
             config = fakes.catch_config(
                 run={"env_frames": 2_000, "evaluate_every_env_frames": period}
