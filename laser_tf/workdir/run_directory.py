@@ -236,14 +236,14 @@ def read_sweep_id(workdir: pathlib.Path) -> str:
 def _read(path: pathlib.Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
-        if not isinstance(content["config"], dict):
-            raise ValueError("'config' must be a mapping")
+        if not all(isinstance(section, dict) for section in content["config"].values()):
+            raise ValueError("'config' must have sections with keys")
         return content
     except FileNotFoundError:
         check_no_sweep(path.parent)
         message = f"{path.parent} holds no {_KINDS[path.name]}: {path} is missing"
         raise WorkdirError(message) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WorkdirError(
             f"cannot read {path}: {errors.first_line(error)}. Restore it from a backup, or use "
             "another --workdir."

@@ -199,7 +199,9 @@ class RunDirectoryTest(parameterized.TestCase):
             run_directory.open_workdir(self._folder / "r", CONFIG, {})
         self.assertEqual((self._folder / "r").read_text(), "mine")
 
-    @parameterized.parameters('{"config": ', "null", "[]", "{}", '{"config": null}')
+    @parameterized.parameters(
+        '{"config": ', "null", "[]", "{}", '{"config": null}', '{"config": {"run": 3}}'
+    )
     def test_damaged_config_is_rejected(self, content):
         (self._folder / "config.json").write_text(content)
         with messages.raises(run_directory.WorkdirError, "config.json"):
