@@ -41,7 +41,8 @@ class SpeedLimiter:
         """Records the progress of a member."""
         if member in self._starting:
             others = [self._distance(other) for other in self._awaited() if other != member]
-            lead = min(others, default=0) if member in self._late else 0
+            is_late = member in self._late or not self._is_running(member)
+            lead = min(others, default=0) if is_late else 0
             self._starts[member] = env_frames - lead
             self._starting.discard(member)
             self._late.discard(member)

@@ -82,6 +82,15 @@ class SpeedLimiterTest(absltest.TestCase):
         self._limiter.report("c", 80)
         self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_180, 5_180, 180])
 
+    def test_member_that_starts_slowly_does_not_stop_the_others(self):
+        self._limiter.expect("c")
+        self._start(a=0, b=0)
+        self._now = speed_limiter.START_SECONDS + 1
+        for member in "ab":
+            self._limiter.report(member, 5_000)
+        self._limiter.report("c", 0)
+        self.assertEqual([self._limiter.limit(member) for member in "abc"], [5_100, 5_100, 100])
+
     def test_others_do_not_wait_while_a_member_restarts(self):
         self._start(a=0, b=0, c=0)
         self._limiter.leave("c")
