@@ -220,8 +220,16 @@ def parse_section(
 ) -> Section:
     """Builds the dataclass of one section; see `parse`."""
     check_keys(name, section_class, values)
+    given = values.get(name, {})
+    known = {**_defaults(section_class), **given}
+    for field in dataclasses.fields(cast(Any, section_class)):
+        if field.name not in known:
+            raise errors.ConfigError(
+                f"config.{name}: {field.name} must be given, because it has no default. Use "
+                f"--config.{name}.{field.name}=VALUE."
+            )
     with config_choices.in_section(name):
-        return section_class(**values.get(name, {}))
+        return section_class(**given)
 
 
 def check_keys(name: str, section_class: type, values: Mapping[str, Mapping[str, Any]]) -> None:

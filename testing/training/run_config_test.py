@@ -155,6 +155,10 @@ class HostileValuesTest(parameterized.TestCase):
         with messages.raises(errors.ConfigError, "lerner", "learner"):
             run_config.parse({"lerner": {}})
 
+    def test_missing_key_without_default_is_named(self):
+        with messages.raises(errors.ConfigError, "config.environment", "task"):
+            run_config.parse({"environment": {"suite": "dm_env"}})
+
     def test_integral_float_becomes_an_int(self):
         values = _values("laser:atari")
         values["run"]["env_frames"] = 1e5
