@@ -94,7 +94,7 @@ def make(
                 "it out."
             )
         path = condition.config or config or experiment.config
-        values = config_files.load(path).to_dict()
+        values = config_files.load(path, "--config").to_dict()
         run_config.check_nesting(values)
         if ("sweep" in values) != is_sweep:
             raise errors.UserError(

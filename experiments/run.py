@@ -49,8 +49,13 @@ def main(arguments: Sequence[str]) -> None:
         _train(runs, given.parallel, given.extend)
         _evaluate_histories(runs, experiment.history_lengths)
     output = workdir / "report"
-    output.mkdir(parents=True, exist_ok=True)
-    experiment.draw(plan.directories(runs), output)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        experiment.draw(plan.directories(runs), output)
+    except OSError as error:
+        raise errors.UserError(
+            f"cannot use {error.filename or output}: {error.strerror}. Use another --workdir."
+        ) from None
     print(f"Wrote {output}")
 
 
@@ -63,12 +68,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         allow_abbrev=False,
     )
     parser.add_argument("--experiment", required=True, help="name of the experiment")
-    parser.add_argument(
-        "--tasks",
-        type=lambda names: tuple(names.split(",")),
-        default=(),
-        help="tasks, separated by commas",
-    )
+    parser.add_argument("--tasks", type=_task_names, default=(), help="tasks, separated by commas")
     parser.add_argument(
         "--label", action="append", default=[], help="curve to train; may be given several times"
     )
@@ -87,11 +87,17 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _task_names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"must be names, got {text!r}. Use e.g. breakout,asterix.")
+    return names
+
+
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, got {number}")
-    return number
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be an integer above 0, got {text}. Use e.g. 2.")
+    return int(text)
 
 
 def _parse_overrides(given: Sequence[str]) -> dict[str, Any]:

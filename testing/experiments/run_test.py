@@ -1,5 +1,7 @@
 """Experiments from the command line: training, resuming and drawing."""
 
+import contextlib
+import io
 import json
 import pathlib
 import tempfile
@@ -65,6 +67,21 @@ class RunTest(absltest.TestCase):
     def test_plot_only_needs_runs(self):
         with messages.raises(errors.UserError, self._folder / "laser/seed_1/catch"):
             self._run("--plot_only")
+
+    def test_report_that_cannot_be_written_is_named(self):
+        path = self._folder / "file"
+        path.touch()
+        with messages.raises(errors.UserError, path / "report"):
+            self._run("--plot_only", f"--workdir={path}")
+
+    def test_invalid_arguments_are_named(self):
+        for flag, value in (("--seeds", "x"), ("--parallel", "0"), ("--tasks", "a,")):
+            printed = io.StringIO()
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(printed):
+                self._run(f"{flag}={value}")
+            messages.assert_names(printed.getvalue().splitlines()[-1], flag, "must be", value)
+        with messages.raises(errors.UserError, "--config", "none"):
+            self._run("--config=none")
 
     @pytest.mark.long
     def test_failed_run_is_reported(self):
