@@ -31,7 +31,7 @@ _SUITE = flags.DEFINE_string(
     "suite", "gymnasium", "gymnasium, dm_env, atari, ... or my_module:MySuite"
 )
 _TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
-_STEPS = flags.DEFINE_integer("steps", 1_000, "that are played in each environment at most")
+_STEPS = flags.DEFINE_integer("steps", 1_000, "max agent steps of each environment")
 _SECONDS = flags.DEFINE_float(
     "seconds", 60.0, "time limit of the random steps of one environment, which are run twice"
 )

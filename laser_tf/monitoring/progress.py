@@ -164,17 +164,17 @@ class EvaluationDisplay(LiveText):
         self._start = time.monotonic()
         self._next = 0.0
 
-    def update(self, games: Sequence[Any], agent_steps: int) -> None:
+    def update(self, episodes: Sequence[Any], agent_steps: int) -> None:
         """Shows the newest numbers; cheap enough for every step."""
         now = time.monotonic()
-        if now < self._next and len(games) < self._episodes:
+        if now < self._next and len(episodes) < self._episodes:
             return
         self._next = now + _EVALUATION_SECONDS
-        share = len(games) / self._episodes
-        mean = float(np.mean([game.episode_return for game in games])) if games else math.nan
-        seconds = (now - self._start) * (1 - share) / share if games else math.nan
+        share = len(episodes) / self._episodes
+        mean = float(np.mean([e.episode_return for e in episodes])) if episodes else math.nan
+        seconds = (now - self._start) * (1 - share) / share if episodes else math.nan
         numbers = (
-            f"{len(games):,} of {self._episodes:,} episodes",
+            f"{len(episodes):,} of {self._episodes:,} episodes",
             f"mean return so far {number(mean, 2)}",
             f"{agent_steps:,} agent steps",
         )

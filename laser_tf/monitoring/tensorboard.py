@@ -122,7 +122,7 @@ class MetricsWriter:
         size = [str(number).encode() for number in struct.unpack("<HH", gif[6:10])]
         metadata = image_metadata.create_summary_metadata(
             display_name=None,
-            description="Pictures spread evenly over a whole episode; all of it is in `videos/`.",
+            description="Images spread evenly over an episode; `videos/` has all of them.",
         )
         # tf.summary.image would convert the video to a PNG, which does not move.
         tensor = tensor_util.make_tensor_proto([*size, gif])

@@ -156,7 +156,8 @@ def write_agents(runs: tables.Runs, output: pathlib.Path) -> None:
     """Compares agents: writes curves over env frames and time, `agents.csv` and `standings.csv`.
 
     `agents.csv` holds the end of each curve: the mean of the last `tables.EPISODES` returns at the
-    env frames that all seeds have reached. `standings.csv` compares agents over all games.
+    env frames that all seeds have reached, and the training time of the fastest seed.
+    `standings.csv` compares agents over all games.
     """
     curves = write(runs, output, with_time=True)
     keys = ["game", "label"]

@@ -205,8 +205,8 @@ def _missing(results: Results) -> list[str]:
     notes = []
     for (label, seed), parts in itertools.groupby(results.sweeps, lambda s: (s.label, s.seed)):
         where, sweeps = f"{label!r}, seed {seed}", list(parts)
-        played = {task for sweep in sweeps for task in sweep.episodes["task"]}
-        if absent := [task for task in results.tasks if task not in played]:
+        known = {task for sweep in sweeps for task in sweep.episodes["task"]}
+        if absent := [task for task in results.tasks if task not in known]:
             notes.append(f"{where}: no episodes yet of {_shorten(absent)}")
         for sweep in sweeps:
             counts = sweep.episodes.groupby("member")["task"].nunique()
