@@ -21,6 +21,8 @@ from laser_tf.replay import dataset, server, stored_unroll
 from laser_tf.training import assembly, run_config
 from laser_tf.workdir import run_directory
 
+_TABLE = "replay"  # of unrolls
+
 
 def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.DataFrame:
     """Returns the steps of uniformly sampled unrolls; one unroll may be sampled twice.
@@ -29,6 +31,8 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
       workdir: Run directory with a checkpoint of replay whose items are unrolls.
       unrolls: Number of unrolls to sample.
       trust_config: Whether the run's `config.json` may name modules to import.
+
+    Raises UserError if the directory holds no run or no such checkpoint.
     """
     config = run_config.read_trusted(workdir, trust_config)
     spec = factory.environment_spec(config.environment)
@@ -38,8 +42,14 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
         copy = pathlib.Path(folder) / "replay"
         shutil.copytree(workdir / run_directory.REPLAY_CHECKPOINT, copy)
         replay = server.ReplayServer(config.replay, signature, copy)
-        table = config.replay.replay_table
-        batches = iter(dataset.items(replay.address, table, entries=1, in_flight=2))
+        table = replay.tables().get(_TABLE)  # Other schemes store sequences or episodes.
+        if not table or not table.current_size:
+            replay.stop()
+            raise errors.UserError(
+                f"{workdir} must hold a checkpoint of replayed unrolls, but it has none with "
+                f"replay.scheme={config.replay.scheme}. Use a run with e.g. replay.scheme=mixed."
+            )
+        batches = iter(dataset.items(replay.address, _TABLE, entries=1, in_flight=2))
         frames = [_frame(next(batches), number) for number in range(unrolls)]
         del batches  # It would request more items.
         replay.stop()
@@ -74,5 +84,5 @@ if __name__ == "__main__":
     except errors.UserError as error:
         sys.exit(f"error: {error}")
     print(steps.head(12).to_string(index=False))
-    played = steps[~steps.starts_again]
-    print(played.groupby("action").reward.describe()[["count", "mean", "min", "max"]])
+    transitions = steps[~steps.starts_again]
+    print(transitions.groupby("action").reward.describe()[["count", "mean", "min", "max"]])

@@ -1,5 +1,6 @@
 """The examples of the documentation."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -10,7 +11,9 @@ import pytest
 from absl.testing import absltest
 
 from examples import read_replay, vtrace_loop
-from testing import commands, fakes, runs
+from laser_tf import errors
+from laser_tf.workdir import run_directory
+from testing import commands, fakes, messages, runs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -67,6 +70,12 @@ class ExamplesTest(commands.CommandTest):
         self.assertLen(steps, 2_000)
         self.assertEqual(set(steps.action), {0, 1, 2})
         self.assertBetween((~steps.starts_again).sum(), 1_700, 1_900)  # Nine of ten steps.
+
+    def test_run_without_saved_unrolls_is_rejected(self):
+        config = fakes.catch_config()
+        run_directory.open_workdir(self.workdir, dataclasses.asdict(config), {})
+        with messages.raises(errors.UserError, self.workdir, config.replay.scheme):
+            read_replay.read(self.workdir, unrolls=1)
 
 
 if __name__ == "__main__":
