@@ -148,7 +148,8 @@ def _reached(points: pd.DataFrame) -> pd.DataFrame:
     columns = ("game", "agent", "baseline_env_frames", "baseline_value", "reached_env_frames")
     rows = []
     for game, own in points.groupby("game", sort=False):
-        baseline = own[own["label"] == BASELINE]
+        # Points that only later seeds have are last in the table.
+        baseline = own[own["label"] == BASELINE].sort_values(tables.ENV_FRAMES)
         for label, curve in own[own["label"] != BASELINE].groupby("label", sort=False):
             for _, last in baseline.tail(1).iterrows():
                 at = curve.loc[curve["mean"] >= last["mean"], tables.ENV_FRAMES].min()

@@ -23,11 +23,11 @@ def _raw(game, score):
     return random + score * (human - random)
 
 
-def _write_run(folder, game, trained, score_of_million):
+def _write_run(folder, game, trained, score_of_million, first=100_000):
     """Writes a run with an episode every 100,000 frames, whose scores grow by steps."""
     episodes = [
         (frames, 0, _raw(game, FACTORS[game] * score_of_million * -(-frames // MILLION)))
-        for frames in range(100_000, trained + 1, 100_000)
+        for frames in range(first, trained + 1, 100_000)
     ]
     return run_logs.write_run(folder, episodes, tasks=[game], seconds={trained: 1.0}, suite="atari")
 
@@ -37,7 +37,8 @@ class Atari5Test(absltest.TestCase):
 
     Those of battle_zone are twice as high, those of phoenix half as high.
     LASER trains for 4 million frames, seed 2 of qbert for 3.5 million. IMPALA trains for 4 million
-    on all games. ACER has qbert only, and one directory without an episode.
+    on all games, and seed 1 of phoenix ends no episode before 500,000. ACER has qbert only, and one
+    directory without an episode.
     """
 
     @classmethod
@@ -53,7 +54,10 @@ class Atari5Test(absltest.TestCase):
             for label, growths in (("LASER", (0.2, 0.4)), ("IMPALA", (0.1,))):
                 for growth, run in zip(growths, runs[game][label], strict=False):
                     stops = game == "qbert" and growth == 0.4
-                    _write_run(run, game, 3_500_000 if stops else 4 * MILLION, growth)
+                    is_late = game == "phoenix" and label == "IMPALA"
+                    first = 500_000 if is_late else 100_000
+                    _write_run(run, game, 3_500_000 if stops else 4 * MILLION, growth, first)
+        _write_run(runs["phoenix"]["IMPALA"][1], "phoenix", 4 * MILLION, 0.1)
         _write_run(runs["qbert"]["ACER"][0], "qbert", 4 * MILLION, 0.25)
         _write_run(runs["qbert"]["ACER"][1], "qbert", 0, 0.2)
         atari5.write(runs, cls._folder)
