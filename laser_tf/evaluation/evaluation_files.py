@@ -67,20 +67,25 @@ def write(summary: Mapping[str, Any], *paths: pathlib.Path) -> None:
 def standard_evaluation(
     workdir: pathlib.Path, env_frames: int, history_length: int = 0, episodes: int | None = None
 ) -> dict[str, Any] | None:
-    """Returns the newest result if it is of the newest weights in the run's own environments.
+    """Returns the newest standard result: of the newest weights in the run's own environments.
 
     Its actions are sampled, its weights have at least `env_frames`, and it has `episodes` of each
-    task (None: any number).
+    task (None: any number). Later results may have another protocol.
     """
-    return _read_standard(result_file(workdir, history_length), env_frames, episodes)
+    newest = result_file(workdir, history_length)
+    paths = newest, *reversed(_numbered(newest))
+    return next(filter(None, (_read_standard(path, env_frames, episodes) for path in paths)), None)
 
 
 def first_standard_evaluation(workdir: pathlib.Path, env_frames: int) -> dict[str, Any] | None:
     """Returns the oldest result that was the `standard_evaluation`, if any."""
-    for path in sorted((workdir / "evaluations").glob("evaluation_[0-9]*.json")):
-        if summary := _read_standard(path, env_frames):
-            return summary
-    return None
+    paths = _numbered(result_file(workdir))
+    return next(filter(None, (_read_standard(path, env_frames) for path in paths)), None)
+
+
+def _numbered(newest: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the numbered files of a `result_file`, oldest first."""
+    return sorted(newest.with_name("evaluations").glob(f"{newest.stem}_[0-9]*.json"))
 
 
 def _read_standard(
@@ -103,6 +108,6 @@ def _read_standard(
 
 
 def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
-    """Returns task -> returns of the newest result if it is standard, otherwise {}."""
+    """Returns task -> returns of the `standard_evaluation`, if any, otherwise {}."""
     summary = standard_evaluation(workdir, env_frames) or {}
     return {task: of_task["returns"] for task, of_task in summary.get("tasks", {}).items()}

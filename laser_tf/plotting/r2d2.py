@@ -1,6 +1,5 @@
 """Figures 1b and 5 of R2D2 (Kapturowski et al. 2019): staleness of core states, and memory."""
 
-import json
 import logging
 import pathlib
 from collections.abc import Sequence
@@ -99,15 +98,18 @@ def write_memory(runs: tables.Runs, output: pathlib.Path, history_lengths: Seque
 def _read_evaluations(run: pathlib.Path, lengths: Sequence[int]) -> list[dict]:
     results = []
     for length in lengths:
-        path = evaluation_files.result_file(run, length)
-        try:
-            results.append(dict(json.loads(path.read_text())))
-        except (OSError, ValueError, TypeError) as error:
-            raise errors.UserError(f"cannot read {path}: {errors.first_line(error)}") from None
-    frames = {result.get("env_frames") for result in results}
+        result = evaluation_files.standard_evaluation(run, 0, length)
+        if not result:
+            raise errors.UserError(
+                f"{run} must have an evaluation with --history_length={length}, got none. Run the "
+                "experiment again without --plot_only."
+            )
+        results.append(result)
+    frames = {result["env_frames"] for result in results}
     if len(frames) > 1:
         raise errors.UserError(
-            f"{run} has evaluations after {' and '.join(map(str, frames))} env frames, which do "
-            "not compare. Run the experiment again without --plot_only."
+            f"{run} must have evaluations of the same weights, got weights after "
+            f"{' and '.join(map(str, frames))} env frames. Run the experiment again without "
+            "--plot_only."
         )
     return results
