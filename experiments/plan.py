@@ -110,6 +110,11 @@ def make(
         parser = sweep_config if is_sweep else run_config
         parsed = parser.parse(config_choices.override(values, changes))
         first = parsed.first if is_sweep else parsed
+        if experiment.history_lengths and not first.run.evaluation_episodes:
+            raise errors.UserError(
+                f"run.evaluation_episodes must be above 0 for {name}, which compares evaluations, "
+                "got 0. Use e.g. --override=run.evaluation_episodes=20."
+            )
         folder = condition.workdir(workdir, first.environment.task, seed)
         runs[folder] = PlannedRun(
             first.environment.task, condition.label, seed, folder, path, changes, parsed, address

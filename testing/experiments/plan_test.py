@@ -121,6 +121,10 @@ class PlanTest(parameterized.TestCase):
         with messages.raises(errors.UserError, *named):
             _make("reactor_3", **arguments)
 
+    def test_compared_evaluations_need_episodes(self):
+        with messages.raises(errors.UserError, "run.evaluation_episodes", 0, "r2d2_5"):
+            _make("r2d2_5", seeds=1, overrides={"run.evaluation_episodes": 0})
+
     def test_unknown_experiment_is_rejected_with_close_names(self):
         with messages.raises(errors.UserError, "reactor_4", "reactor_3"):
             base.load("reactor_4")
