@@ -247,9 +247,12 @@ def _main() -> None:
 
     task, folder = sys.argv[1], pathlib.Path(__file__).parent
     own = json.loads((folder / DESCRIPTION).read_text())["environment"]
-    environment = gymnasium.make(task, **own.get("arguments", {}))
-    limits = own["action_repeat"], own["max_frames_per_episode"]
-    print(run(load(folder, task), environment, 10, *limits))
+    try:
+        policy = load(folder, task)
+        environment = gymnasium.make(task, **own.get("arguments", {}))
+    except (ValueError, gymnasium.error.Error) as error:
+        sys.exit(f"error: {error}")
+    print(run(policy, environment, 10, own["action_repeat"], own["max_frames_per_episode"]))
 
 
 if __name__ == "__main__":

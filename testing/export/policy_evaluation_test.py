@@ -2,7 +2,9 @@
 
 import json
 import pathlib
+import runpy
 import shutil
+import sys
 import tempfile
 from unittest import mock
 
@@ -31,6 +33,11 @@ class ShippedPolicyTest(absltest.TestCase):
         self.assertGreaterEqual(summary["mean_return"], 400)
         self.assertEqual(summary["protocol"]["action_selection"], "sampled")
         self.assertEqual(summary["videos"], [str(videos / "cartpole_002.mp4")])
+
+    def test_program_rejects_another_task(self):
+        self.enter_context(mock.patch.object(sys, "argv", ["act.py", "Acrobot-v1"]))
+        with messages.raises(SystemExit, "Acrobot-v1", "CartPole-v1"):
+            runpy.run_path(str(SHIPPED / "act.py"), run_name="__main__")
 
 
 class DamagedPolicyTest(parameterized.TestCase):
