@@ -61,7 +61,7 @@ def export(
     about = restored.about | model_card.run_facts(
         run_directory.read_config(workdir),
         restored.learner_updates,
-        _evaluation(workdir, best),
+        _evaluation(workdir, restored.about["trained_env_frames"], best),
         model_format,
     )
     unfinished = output.with_name(f"{output.name}.unfinished-{os.getpid()}")
@@ -129,11 +129,12 @@ def _compute_dtype(requested: str, model_format: str) -> str:
     return _FLOAT32
 
 
-def _evaluation(workdir: pathlib.Path, best: bool) -> dict[str, Any] | None:
+def _evaluation(workdir: pathlib.Path, env_frames: int, best: bool) -> dict[str, Any] | None:
     """Returns the run's newest evaluation without single returns, if of the exported weights."""
     try:
         evaluation = json.loads(evaluation_files.result_file(workdir).read_text())
-        if (evaluation["protocol"].get("weights") == "best") != best:
+        is_best = evaluation["protocol"].get("weights") == "best"
+        if (evaluation["env_frames"], is_best) != (env_frames, best):
             return None
         keys = "episodes", "mean_return", "standard_deviation", "env_frames", "protocol"
         return {key: evaluation[key] for key in keys}

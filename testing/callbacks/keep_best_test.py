@@ -114,6 +114,21 @@ class UseTest(absltest.TestCase):
         self.assertEqual(save.call_args.args[2], self._best.learner_updates)
         about = json.loads((output / "policy.json").read_text())
         self.assertEqual(about["trained_env_frames"], self._best.env_frames)
+        self.assertEqual(about["evaluation"]["mean_return"], summary["mean_return"])
+
+    def test_evaluation_of_other_weights_is_not_in_the_card(self):
+        path = self._workdir / "evaluation.json"
+        run_evaluation.evaluate(self._workdir, episodes=1, seed=1, video=False)
+        content = json.loads(path.read_text())
+        for env_frames, has_evaluation in ((0, True), (1, False)):
+            path.write_text(
+                json.dumps(content | {"env_frames": content["env_frames"] - env_frames})
+            )
+            output = self._workdir / f"policy_{env_frames}"
+            with mock.patch.object(exporter, "save"):
+                exporter.export(self._workdir, output)
+            about = json.loads((output / "policy.json").read_text())
+            self.assertEqual(about["evaluation"] is not None, has_evaluation)
 
     def test_run_without_best_weights_raises(self):
         other = self._workdir.with_name("other")
