@@ -89,7 +89,7 @@ class TrackedRun:
 
     Attributes:
       env_frames: Env frames of the last recorded row; -1 before the first.
-      log: Sends a row of finite numbers, given its env frames, without recording it.
+      log: Sends a row without NaNs, given its env frames, without recording it.
       save: Sends a file, given its path.
     """
 
@@ -149,6 +149,7 @@ class Service:
           UserError: If the package raises an error, or `tracking.json` is damaged.
         """
         config = config_values.flatten(run_directory.read_config(workdir))
+        config.pop("environment.pickled_function", None)  # The user's code stays here.
         path, key = workdir / FILE, f"{self._name}:{project}"
         try:
             entry = _read_entries(path).get(key, {"id": "", "env_frames": -1})

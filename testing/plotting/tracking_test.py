@@ -25,7 +25,8 @@ class TrackingTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "pong1"
-        run_directory.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
+        values = {"run": {"seed": 7}, "environment": {"pickled_function": "secret"}}
+        run_directory.open_workdir(self._workdir, values, {})
         (self._workdir / "evaluation.json").write_text("{}")
 
     def _write_rows(self) -> None:
