@@ -134,8 +134,9 @@ def _print_ends() -> None:
             table = pd.read_csv(path, converters={"label": str, "game": str})
         except (ValueError, pd.errors.ParserError):  # e.g. a figure
             table = pd.DataFrame()
-        axis = next((name for name in ("env_frames", "seconds") if name in table), None)
-        if axis is None or not {"label", "mean"} <= set(table.columns):
+        numbers = table.select_dtypes("number")
+        axis = next((name for name in ("env_frames", "seconds") if name in numbers), None)
+        if axis is None or "mean" not in numbers or "label" not in table:
             raise command_line.UsageError(
                 f"--csv must be a table of curves, got {path}. Use a file of launch.plot."
             )
@@ -145,7 +146,7 @@ def _print_ends() -> None:
             is_last = (curve[axis] == end) | (curve[axis] > end - _LAST_FRAMES.value)
             last = curve[is_last]
             row = {"file": path.name, "label": ", ".join(map(str, key)), axis: end}
-            row |= {name: last[name].mean() for name in ("mean", "min", "max") if name in last}
+            row |= {name: last[name].mean() for name in ("mean", "min", "max") if name in numbers}
             if _ABOVE.value is not None:
                 above = curve.loc[curve["mean"] > _ABOVE.value, axis]
                 row[f"{axis}_above_{_ABOVE.value:g}"] = above.min()

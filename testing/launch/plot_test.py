@@ -113,8 +113,9 @@ class CurveEndsTest(commands.CommandTest):
         _, _, row = self._rows(RUNS.replace("IMPALA", label))
         self.assertEqual(row, f"runs.csv,{label},3000,2,2,2")
 
-    def test_other_file_is_rejected(self):
-        self._path.write_text("a,b\n1,2\n")
+    @parameterized.parameters("a,b\n1,2\n", RUNS.replace("3000", "x"), RUNS.replace("6.0", "x"))
+    def test_other_file_is_rejected(self, text):
+        self._path.write_text(text)
         self.assert_rejected(("--csv", self._path), "plot", f"--csv={self._path}")
 
 
