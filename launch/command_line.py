@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from absl import app, flags
@@ -138,6 +138,15 @@ def key_values(flag: flags.FlagHolder, form: str) -> dict[str, str]:
             raise UsageError(f"--{flag.name}={entry}: use {form}, each key once")
         values[key] = text
     return values
+
+
+def check_unused(
+    unused: Iterable[flags.FlagHolder], where: str, remedy: str = "Leave it out."
+) -> None:
+    """Raises UsageError for a flag that is given `where` it has no effect, e.g. "with --random"."""
+    for flag in unused:
+        if flag.value != flag.default:
+            raise UsageError(f"--{flag.name} must be left out {where}, got {flag.value}. {remedy}")
 
 
 def make_callback(entry: str) -> callbacks.Callback:

@@ -22,7 +22,6 @@ if __name__ == "__main__":
 import json
 import logging
 import pathlib
-from collections.abc import Iterable
 
 from absl import flags
 
@@ -98,7 +97,7 @@ def main() -> None:
 
 def _evaluate_policy(changes: dict[str, object]) -> dict:
     folder = pathlib.Path(_POLICY.value)
-    _check_unused((_BEST, _HISTORY_LENGTH), "--policy")
+    command_line.check_unused((_BEST, _HISTORY_LENGTH), "with --policy")
     exported.read_description(folder)  # Before TensorFlow loads.
     from laser_tf.export import policy_evaluation
 
@@ -114,7 +113,7 @@ def _evaluate_policy(changes: dict[str, object]) -> dict:
 
 
 def _evaluate_random_actions(changes: dict[str, object]) -> dict:
-    _check_unused((_VIDEO, _GREEDY, _BEST, _HISTORY_LENGTH), "--random")
+    command_line.check_unused((_VIDEO, _GREEDY, _BEST, _HISTORY_LENGTH), "with --random")
     values = config_files.load(_RANDOM.value, "--random").to_dict()
     run_config.check_nesting(values)
     environment = {f"environment.{key}": value for key, value in changes.items()}
@@ -122,16 +121,6 @@ def _evaluate_random_actions(changes: dict[str, object]) -> dict:
     from laser_tf.evaluation import run_evaluation
 
     return run_evaluation.evaluate_random_actions(parsed.environment, _EPISODES.value, _SEED.value)
-
-
-def _check_unused(unused: Iterable[flags.FlagHolder], chosen: str) -> None:
-    """Raises UsageError for a flag that has no effect on what the flag `chosen` evaluates."""
-    for flag in unused:
-        if flag.value:
-            raise command_line.UsageError(
-                f"--{flag.name} must be left out with {chosen}, got {flag.value}. Evaluate a run "
-                "with --workdir."
-            )
 
 
 if __name__ == "__main__":

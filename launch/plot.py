@@ -56,15 +56,23 @@ _PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment of 
 
 def main() -> None:
     """Does what the flags request; exactly one of the four uses."""
-    uses = ((_CURVES, _draw), (_REPORT, _report), (_FILES, _print_ends), (_TRACK, _track))
-    chosen = [(flag, use) for flag, use in uses if flag.value]
+    uses = (
+        (_CURVES, _draw, (_OUTPUT, _TITLE, _METRIC, _OVER)),
+        (_REPORT, _report, (_OUTPUT, _BUCKET)),
+        (_FILES, _print_ends, (_ABOVE, _LAST_FRAMES)),
+        (_TRACK, _track, (_WORKDIR, _PROJECT)),
+    )
+    chosen = [(flag, use, options) for flag, use, options in uses if flag.value]
     if len(chosen) != 1:
-        given = ", ".join(f"--{flag.name}" for flag, _ in chosen) or "none"
+        given = ", ".join(f"--{flag.name}" for flag, *_ in chosen) or "none"
         raise command_line.UsageError(
             f"exactly one of --curve, --report, --csv and --track must be given, got {given}. Use "
             "e.g. --curve=LABEL=WORKDIR,WORKDIR."
         )
-    ((_, use),) = chosen
+    ((flag, use, options),) = chosen
+    own = {option.name for option in options}
+    others = [option for *_, known in uses for option in known if option.name not in own]
+    command_line.check_unused(others, f"with --{flag.name}")
     use()
 
 

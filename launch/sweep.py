@@ -153,16 +153,11 @@ def _check_flags(is_sweep: bool) -> None:
             f"--config must be the configuration of a run with --search={_SEARCH.value}, got "
             f"{_CONFIG.file}, a sweep. Use e.g. --config=laser:minatar."
         )
-    unused = (
-        (_SHARED_REPLAY, _POPULATION, _EXTEND) if _SEARCH.value else (_TRIALS, _PARALLEL_TRIALS)
-    )
-    for flag in unused:
-        if flag.present:
-            remedy = "Leave it out." if _SEARCH.value else f"Use --search={search.METHODS[0]}."
-            raise command_line.UsageError(
-                f"--{flag.name} must be left out {'with' if _SEARCH.value else 'without'} "
-                f"--search, got {flag.value}. {remedy}"
-            )
+    if _SEARCH.value:
+        command_line.check_unused((_SHARED_REPLAY, _POPULATION, _EXTEND), "with --search")
+    else:
+        remedy = f"Use --search={search.METHODS[0]}."
+        command_line.check_unused((_TRIALS, _PARALLEL_TRIALS), "without --search", remedy)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ class PlotTest(commands.CommandTest):
         (("--curve=a=x", "--output=o.xyz"), ("--output", "o.xyz")),
         (("--curve=a=x", "--report=y"), ("--curve", "--report")),
         ((), ("--curve", "--report", "--csv", "--track")),
-        (("--track=wandb",), ("--workdir",)),
+        (("--track=wandb", "--output=o.png"), ("--output", "o.png")),
+        (("--report=runs/none", "--metric=loss/total"), ("--metric", "--report")),
         (("--report=runs/none",), ("runs/none",)),
     )
     def test_bad_input_is_rejected_and_nothing_written(self, arguments, named):
@@ -78,6 +79,9 @@ class PlotTest(commands.CommandTest):
         )
         self.assert_rejected(named, "plot", *arguments, *output)
         self.assertEmpty(list(self._folder.iterdir()))
+
+    def test_tracking_needs_a_run(self):
+        self.assert_rejected(("--workdir",), "plot", "--track=wandb")
 
 
 class CurveEndsTest(commands.CommandTest):
