@@ -66,8 +66,8 @@ class BatchedEnvironment(abc.ABC):
     0 and discount 1. The caller may keep the returned arrays.
 
     Environment i depends on `seed + i` and its own actions only, so a batch of one environment with
-    that seed repeats its episodes. Environments of users that share a global random generator are
-    an exception.
+    that seed repeats its episodes. Environments that use a global random generator do not, because
+    the environments of a worker share it.
 
     A subclass implements `_reset` and `_step`. This class limits the length of episodes and
     replaces values that are not finite. Such a step gets reward 0, discount 1 and the observation

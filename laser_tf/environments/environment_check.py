@@ -3,17 +3,15 @@
 import contextlib
 import dataclasses
 import math
-import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.environments import base, environment_config, factory, faults
+from laser_tf.environments import base, environment_config, factory, faults, random_rollout
 
 _SPEED_SECONDS = 3.0
 _MAX_DARK_BYTE = 25  # Images have brighter pixels.
@@ -44,30 +42,6 @@ class _RaisingFaults(faults.Faults):
         raise error
 
 
-class _Rollout(NamedTuple):
-    """Random steps: arrays of T + 1 steps of the first environment."""
-
-    observation: np.ndarray  # Checksums.
-    reward: np.ndarray
-    discount: np.ndarray
-    is_first: np.ndarray
-    maxima: np.ndarray  # Of each array of the observation.
-    steps_per_second: float  # Of all environments.
-
-    @property
-    def num_steps(self) -> int:
-        return len(self.reward) - 1
-
-    def episodes(self) -> list[tuple[int, float, float]]:
-        """Returns length, return and last discount of each complete episode."""
-        starts = np.flatnonzero(self.is_first).tolist()
-        starts += [len(self.is_first)] * int(self.discount[-1] == 0)
-        return [
-            (end - start - 1, float(self.reward[start:end].sum()), float(self.discount[end - 1]))
-            for start, end in zip(starts[:-1], starts[1:], strict=True)
-        ]
-
-
 def check(
     config: environment_config.EnvironmentConfig,
     *,
@@ -76,10 +50,11 @@ def check(
     seconds: float = math.inf,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> CheckReport:
-    """Takes random steps in one environment, twice with the same seed, then in the batch.
+    """Takes random steps in one environment, repeats them, then takes random steps in the batch.
 
-    One environment takes up to `steps` steps in up to `seconds`, but at least one. `on_progress`
-    gets a short description of the current work at every step.
+    One environment takes up to `steps` steps in up to `seconds`, but at least one. The repetition
+    has the same seed and actions, and a second environment in the same worker. `on_progress` gets a
+    short description of the current work at every step.
 
     Raises:
       ImportError: If the suite needs a package that is not installed.
@@ -94,13 +69,12 @@ def check(
         with _create(config, seed, 1) as environment:
             report.spec = environment.spec()
             _describe(report, report.spec)
-            first = _roll_out(environment, steps, seconds, seed, on_progress)
+            first = random_rollout.roll_out(environment, steps, seconds, seed, on_progress)
             for _ in range(2):  # A reset within an episode, as in evaluations.
                 environment.reset()
                 environment.step(environment.random_actions(base.action_generator(0)))
-        on_progress("creating the environment again")
-        with _create(config, seed, 1) as environment:
-            again = _roll_out(environment, first.num_steps, math.inf, seed, on_progress)
+        on_progress("creating the environment again, next to a second one")
+        again = _repeat(config, first, seed, on_progress)
         report.add("episodes", _episodes(first))
         report.add("deterministic", _determinism(first, again))
         if first.num_steps < steps:
@@ -112,7 +86,7 @@ def check(
         on_progress(f"measuring the speed of {config.num_envs} environments")
         with _create(config, seed, config.num_envs) as environment:
             limit = min(_SPEED_SECONDS, seconds)
-            batch = _roll_out(environment, math.inf, limit, seed, lambda _: None)
+            batch = random_rollout.roll_out(environment, math.inf, limit, seed, lambda _: None)
         report.add(
             "speed",
             f"{first.steps_per_second:,.1f} steps/s with 1 environment, "
@@ -139,31 +113,20 @@ def _create(
     return contextlib.closing(environment)
 
 
-def _roll_out(
-    environment: base.BatchedEnvironment,
-    steps: float,
-    seconds: float,
+def _repeat(
+    config: environment_config.EnvironmentConfig,
+    first: random_rollout.Rollout,
     seed: int,
     on_progress: Callable[[str], None],
-) -> _Rollout:
-    generator = base.action_generator(seed)
-    env_output, rows = environment.reset(), []
-    begin, step, step_seconds = time.perf_counter(), 0, 0.0
-    while True:
-        scalars = (env_output.reward[0], env_output.discount[0], env_output.is_first[0])
-        leaves = [leaf[0] for leaf in tree.flatten(env_output.observation)]
-        checksum = zlib.crc32(b"".join(leaf.tobytes() for leaf in leaves))
-        rows.append((checksum, *scalars, [leaf.max(initial=0) for leaf in leaves]))
-        on_progress(f"random steps, step {step:,} of {steps:,}")
-        start = time.perf_counter()
-        if step == steps or (step and start - begin >= seconds):
-            break
-        env_output = environment.step(environment.random_actions(generator))
-        step_seconds += time.perf_counter() - start
-        step += 1
-    sums, rewards, discounts, firsts, maxima = map(np.array, zip(*rows, strict=True))
-    speed = step * environment.num_envs / step_seconds
-    return _Rollout(sums, rewards, discounts, firsts, maxima.max(axis=0), speed)
+) -> random_rollout.Rollout:
+    """Repeats random steps with a second environment, in the same worker if a run shares it."""
+    shares_worker = getattr(config, "worker_count", config.num_envs) < config.num_envs
+    changed: dict[str, Any] = {"num_workers": 1} if shares_worker else {}
+    repeated = dataclasses.replace(config, **changed)
+    with _create(repeated, seed, min(2, config.num_envs)) as environment:
+        return random_rollout.roll_out(
+            environment, first.num_steps, math.inf, seed, on_progress, first.previous_action
+        )
 
 
 def _describe(report: CheckReport, spec: types.EnvironmentSpec) -> None:
@@ -187,7 +150,7 @@ def _leaf(spec: specs.Array) -> str:
     return f"{kind} {spec.dtype} {list(spec.shape)}"
 
 
-def _episodes(rollout: _Rollout) -> str:
+def _episodes(rollout: random_rollout.Rollout) -> str:
     if not rollout.episodes():
         return f"none ended in {rollout.num_steps:,} random steps"
     lengths, returns, discounts = zip(*rollout.episodes(), strict=True)
@@ -202,19 +165,20 @@ def _span(values: Sequence[float]) -> str:
     return f"{min(values):g} to {max(values):g}"
 
 
-def _determinism(first: _Rollout, again: _Rollout) -> str:
+def _determinism(first: random_rollout.Rollout, again: random_rollout.Rollout) -> str:
     for field in ("observation", "reward", "discount", "is_first"):
         differs = np.flatnonzero(getattr(first, field) != getattr(again, field))
         if differs.size:
             return (
                 f"no: the same seed and actions gave another {field} at step {differs[0]}. A run "
-                "cannot be repeated, and its video shows other episodes: draw all random numbers "
-                "from the seed of reset() or of the constructor"
+                "cannot be repeated, and its video shows other episodes: sample all random numbers "
+                "from a generator with the seed of reset() or of the constructor. Environments of "
+                "a worker share np.random and random"
             )
     return "yes: the same seed and actions gave the same steps"
 
 
-def _warnings(rollout: _Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
+def _warnings(rollout: random_rollout.Rollout, spec: types.EnvironmentSpec) -> Iterator[str]:
     """Yields descriptions of results that are valid but rarely intended."""
     if not rollout.episodes():
         yield (

@@ -97,10 +97,15 @@ class EnvironmentCheckTest(parameterized.TestCase):
         with messages.raises(faults.EnvironmentCreationError, repr(key)):
             check("dm_env", f"{SMALL}:Named", arguments={"key": key})
 
-    def test_environment_without_seed_is_not_deterministic(self):
-        lines = check("dm_env", f"{SMALL}:Still", arguments="unseeded=true").lines
+    @parameterized.parameters(
+        ("Still", "unseeded=true", 2, 0),
+        ("Unseeded", "every_step=true", 2, 1),  # Workers seed the global generators.
+        ("Unseeded", "every_step=true", 1, None),
+    )
+    def test_other_random_numbers_are_reported(self, name, arguments, num_envs, step):
+        lines = check("dm_env", f"{SMALL}:{name}", arguments=arguments, num_envs=num_envs).lines
         (line,) = [line for line in lines if line.startswith("deterministic")]
-        messages.assert_names(line, "no", "observation", 0)
+        messages.assert_names(line, *(["yes"] if step is None else ["no", "observation", step]))
 
     @parameterized.parameters(
         ("raise", ("KeyError", 2)),

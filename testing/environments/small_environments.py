@@ -338,10 +338,16 @@ class Images(Constant):
 
 
 class Unseeded(Constant):
-    """Samples its observation from the global generators at its creation."""
+    """Samples its observation from the global generators at its creation, or at each step."""
 
-    def __init__(self):
+    def __init__(self, every_step=False):
         super().__init__(np.array([random.random(), np.random.random()]))
+        self._every_step = every_step
+
+    def step(self, action):
+        if self._every_step:
+            self._value = np.array([random.random(), np.random.random()])
+        return super().step(action)
 
 
 class Named(Beacons):
