@@ -87,6 +87,8 @@ def check(
         with _create(config, seed, config.num_envs) as environment:
             limit = min(_SPEED_SECONDS, seconds)
             batch = random_rollout.roll_out(environment, math.inf, limit, seed, lambda _: None)
+            if config.user_creates_batch:
+                _restart_one(environment)
         report.add(
             "speed",
             f"{first.steps_per_second:,.1f} steps/s with 1 environment, "
@@ -127,6 +129,15 @@ def _repeat(
         return random_rollout.roll_out(
             environment, first.num_steps, math.inf, seed, on_progress, first.previous_action
         )
+
+
+def _restart_one(environment: base.BatchedEnvironment) -> None:
+    """Restarts one environment while the others continue, as after a time limit."""
+    environment.reset()
+    environment.max_steps_per_episode = 2
+    environment.faults.episode_steps[0] = 1  # One step ahead of the others.
+    for _ in range(2):
+        environment.step(environment.random_actions(base.action_generator(0)))
 
 
 def _describe(report: CheckReport, spec: types.EnvironmentSpec) -> None:

@@ -130,6 +130,12 @@ class EnvironmentCheckTest(parameterized.TestCase):
         messages.assert_names(report.fault, "TypeError", "speed")
         self.assertNotIn("\n", report.fault)
 
+    @parameterized.parameters(("", ["reset_mask"]), (", vectorization_mode=sync", []))
+    def test_ignored_reset_mask_is_a_fault(self, mode, named):
+        report = check("gymnasium_vector", "gymnasium:make_vec", arguments="id=CartPole-v1" + mode)
+        messages.assert_names(report.fault, *named)
+        self.assertEqual(bool(report.fault), bool(named))
+
     def test_several_tasks_are_rejected(self):
         with messages.raises(ValueError, "task"):
             check("gymnasium", "CartPole-v1,Acrobot-v1")
