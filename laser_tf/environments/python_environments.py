@@ -149,11 +149,12 @@ class PythonEnvironments(base.BatchedEnvironment):
 
     def _note_worker(self, worker: int, failure: worker_pool.Failure) -> None:
         part = self._parts[worker]
-        reason = f"its worker process: {failure.reason}"
-        if len(part) > 1:
-            reason += f"; environments {part[0]} to {part[-1]} shared it"
-        current = part[self._memory[worker]["current_env"]]
-        self._note_restart(current, failure._replace(reason=reason))
+        if not failure.ends_run:
+            reason = f"its worker process: {failure.reason}"
+            if len(part) > 1:
+                reason += f"; environments {part[0]} to {part[-1]} shared it"
+            failure = failure._replace(reason=reason)
+        self._note_restart(part[self._memory[worker]["current_env"]], failure)
 
     def _note_restart(self, index: int, failure: worker_pool.Failure) -> None:
         if failure.ends_run:
