@@ -155,6 +155,7 @@ class PythonEnvironments(base.BatchedEnvironment):
                 reason += f"; environments {part[0]} to {part[-1]} shared it"
             failure = failure._replace(reason=reason)
         self._note_restart(part[self._memory[worker]["current_env"]], failure)
+        self.faults.counts[faults.RESTARTS] += len(part) - 1
 
     def _note_restart(self, index: int, failure: worker_pool.Failure) -> None:
         if failure.ends_run:

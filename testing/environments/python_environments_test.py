@@ -148,7 +148,7 @@ class FaultTest(parameterized.TestCase):
                 environment, np.array([[0, step % 2] for step in range(6)], np.int32)
             )
             counts = environment.fault_counts()
-        self.assertEqual(counts, {faults.RESTARTS: 1 if fault == "die" else 2})
+        self.assertEqual(counts, {faults.RESTARTS: 2 if fault == "die" else 3})
         np.testing.assert_array_equal(np.flatnonzero(outputs.is_first[:, 0]), [0, 4])
         np.testing.assert_array_equal(np.flatnonzero(outputs.is_first[:, 1]), [0, 5])
         np.testing.assert_array_equal(outputs.observation[4, 1], outputs.observation[3, 1])
@@ -165,7 +165,7 @@ class FaultTest(parameterized.TestCase):
         ) as environment:
             outputs = rollouts.run(environment, np.zeros([7, 2], np.int32))
             counts = environment.fault_counts()
-        self.assertEqual(counts, {faults.RESTARTS: 2})
+        self.assertEqual(counts, {faults.RESTARTS: 3})
         for index in (0, 1):
             np.testing.assert_array_equal(np.flatnonzero(outputs.is_first[:, index]), [0, 4])
 

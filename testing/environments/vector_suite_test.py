@@ -83,7 +83,7 @@ class VectorTest(parameterized.TestCase):
                   ) as environment:  # fmt: skip
             with self.assertLogs(level="WARNING") as logs:
                 steps = rollouts.run(environment, np.zeros([4, 4], np.int32))
-            self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 2})
+            self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 4})
         messages.assert_names(logs.records[0].getMessage(), "make_breaking", "KeyError")
         np.testing.assert_array_equal(steps.is_first.any(1), [True, False, False, True, False])
         np.testing.assert_array_equal(steps.reward[2], 0)
