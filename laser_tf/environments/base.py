@@ -2,7 +2,7 @@
 
 import abc
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -39,9 +39,12 @@ class Transition(NamedTuple):
 class Adapter(dm_env.Environment):
     """One environment with fixed specs, around an engine or an environment of another library."""
 
-    def __init__(self, engine: Any, observation_spec: Any, action_spec: Any):
-        """Takes the engine, which `close` closes."""
+    def __init__(
+        self, engine: Any, observation_spec: Any, action_spec: Any, offsets: Sequence[Any] = ()
+    ):
+        """Takes the engine, which `close` closes, and the result of `observation_offsets`."""
         self._engine = engine
+        self._offsets = list(offsets)
         self._observation_spec = observation_spec
         self._action_spec = action_spec
 
@@ -52,6 +55,10 @@ class Adapter(dm_env.Environment):
     def action_spec(self) -> Any:
         """Returns the native spec of actions, or a nest of native specs."""
         return self._action_spec
+
+    def observation_offsets(self) -> list[Any]:
+        """Returns the number or array at which the integers of each leaf start; [] for 0."""
+        return self._offsets
 
     def close(self) -> None:
         """Closes the engine."""

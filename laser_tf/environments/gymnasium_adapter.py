@@ -37,7 +37,8 @@ class Gymnasium(base.Adapter):
             self._first_reset = error
         else:
             spec, self._info_mask = spec_with_mask(spec, info)
-        super().__init__(environment, spec, action_spec)
+        offsets = observation_offsets(environment.observation_space, self._info_mask)
+        super().__init__(environment, spec, action_spec, offsets)
 
     def reset(self) -> dm_env.TimeStep:
         """See `dm_env.Environment`; raises ValueError for the API of gym before 0.26."""
@@ -60,10 +61,6 @@ class Gymnasium(base.Adapter):
             0.0 if terminated else 1.0,
             with_mask(self._info_mask, observation, info, terminated),
         )
-
-    def observation_offsets(self) -> list[Any]:
-        """Returns the number or array at which the integers of each leaf start."""
-        return observation_offsets(self._engine.observation_space, self._info_mask)
 
     def render(self) -> np.ndarray:
         """Returns the rendered image."""

@@ -64,12 +64,10 @@ class VectorAdapter(base.Adapter):
             )
         self._has_ended = np.zeros(self._num_envs, bool)  # In the newest step.
         self._newest: list[Any] = []  # Native observation of each environment.
-        super().__init__(engine, spec, action_spec)
-
-    def observation_offsets(self) -> list[Any]:
-        """Returns the number or array at which the integers of each leaf start."""
-        space = self._engine.single_observation_space
-        return gymnasium_adapter.observation_offsets(space, self._info_mask)
+        offsets = gymnasium_adapter.observation_offsets(
+            engine.single_observation_space, self._info_mask
+        )
+        super().__init__(engine, spec, action_spec, offsets)
 
     def reset(self, starts: np.ndarray) -> list[dm_env.TimeStep | None]:
         """Resets the environments of a mask bool [N]; returns None for the others.
