@@ -5,11 +5,9 @@ Only workers call these functions. The user's module loads TF-Agents and TensorF
 
 import contextlib
 import dataclasses
-import functools
-import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import dm_env
@@ -17,8 +15,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import errors
-from laser_tf.environments import base, faults, python_config, user_modules
-from laser_tf.host import hardware
+from laser_tf.environments import base, faults, python_config
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -43,12 +40,6 @@ class FunctionConfig(python_config.PythonConfig):
         """See `EnvironmentConfig`."""
         return super().user_code() or self.tasks
 
-    def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
-        """See `PythonConfig`."""
-        if self.pickled_function:
-            return super().maker(task, rendering)
-        return functools.partial(_call, self.suite, task, self.keyword_arguments())
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DmEnvConfig(FunctionConfig):
@@ -62,23 +53,6 @@ class TFAgentsConfig(FunctionConfig):
     """Configuration of functions that return a `PyEnvironment`."""
 
     suite: str = "tf_agents"
-
-
-def _call(suite: str, path: str, arguments: dict[str, Any], seed: int) -> dm_env.Environment:
-    """Creates the environment of a function of the suite dm_env or tf_agents, in a worker."""
-    is_tf_agents = suite == TFAgentsConfig.suite
-    if is_tf_agents:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        hardware.hide_gpus()
-    environment = user_modules.call_function(user_modules.load_function(path), arguments, seed)
-    if is_tf_agents and is_py_environment(environment):
-        return TFAgents(path, environment, seed)
-    if not is_tf_agents and isinstance(environment, dm_env.Environment):
-        return environment
-    expected = "TF-Agents PyEnvironment" if is_tf_agents else "dm_env.Environment"
-    raise faults.UnsupportedSpaceError(
-        f"{path} returned a {type(environment).__name__}, not a {expected}"
-    )
 
 
 def is_py_environment(environment: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Functions of users that create an environment and exist in no module, e.g. of a notebook."""
+"""Functions of users that create an environment: calls in workers, and functions in no module."""
 
 import base64
 import dataclasses
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # It imports this module.
 
 _VECTOR = "gymnasium_vector"
 _SUITES = ("gymnasium", "dm_env", "tf_agents", _VECTOR)
+_EXPECTED = {"dm_env": "dm_env.Environment", "tf_agents": "TF-Agents PyEnvironment"}
 _MAX_BYTES = 1_000_000  # `config.json` holds the function.
 
 
@@ -69,7 +70,10 @@ def configure(
 def call(
     pickled: str, name: str, arguments: dict[str, Any], suite: str, seed: int
 ) -> dm_env.Environment:
-    """Creates an environment by the function of `pickled_function`, in a worker.
+    """Creates an environment by a function of the user, in a worker.
+
+    A function of `pickled_function` may return an environment of any library. If `pickled` is "",
+    the path `name` must return an environment of `suite`, which is dm_env or tf_agents.
 
     Raises:
       UnsupportedSpaceError: If the function returns something else.
@@ -80,22 +84,23 @@ def call(
         hardware.hide_gpus()
     function = user_modules.load_function(name, pickled)
     environment = user_modules.call_function(function, arguments, seed)
-    if isinstance(environment, dm_env.Environment):
+    if isinstance(environment, dm_env.Environment) and (pickled or suite == "dm_env"):
         return environment
-    gymnasium = sys.modules.get("gymnasium")
+    from laser_tf.environments import function_suites  # It imports this module.
+
+    if function_suites.is_py_environment(environment) and (pickled or suite == "tf_agents"):
+        return function_suites.TFAgents(name, environment, seed)
+    gymnasium = sys.modules.get("gymnasium") if pickled else None
     if gymnasium and isinstance(environment, gymnasium.vector.VectorEnv):
         raise faults.UnsupportedSpaceError(
-            f"{name} returned a vector environment without a parameter num_envs: add the parameter"
+            f"{name} must have a parameter num_envs, because it returned a vector environment. Add "
+            "the parameter"
         )
     if gymnasium and isinstance(environment, gymnasium.Env):
         from laser_tf.environments import gymnasium_adapter
 
         return gymnasium_adapter.Gymnasium(environment, seed)
-    from laser_tf.environments import function_suites  # It imports this module.
-
-    if function_suites.is_py_environment(environment):
-        return function_suites.TFAgents(name, environment, seed)
+    expected = "environment of gymnasium, dm_env or TF-Agents" if pickled else _EXPECTED[suite]
     raise faults.UnsupportedSpaceError(
-        f"{name} returned a {type(environment).__name__}: return one environment of gymnasium, "
-        "dm_env or TF-Agents"
+        f"{name} must return one {expected}, got {type(environment).__name__}"
     )

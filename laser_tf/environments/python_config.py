@@ -104,7 +104,7 @@ class PythonConfig(WorkerConfig):
         return (user_modules.PICKLED,) if self.pickled_function else ()
 
     def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
-        """See `WorkerConfig`; this function calls `pickled_function`."""
+        """See `WorkerConfig`; this function calls `pickled_function`, or the path `task`."""
         arguments = self.keyword_arguments()
         return functools.partial(
             pickled_functions.call, self.pickled_function, task, arguments, self.suite

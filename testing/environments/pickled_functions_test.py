@@ -1,5 +1,8 @@
 """Functions of users that create environments, as workers call them."""
 
+import os
+from unittest import mock
+
 import dm_env
 from absl.testing import absltest, parameterized
 
@@ -7,19 +10,18 @@ from laser_tf.environments import (
     faults,
     function_suites,
     gymnasium_adapter,
-    gymnasium_suite,
     pickled_functions,
+    suites,
     user_modules,
 )
 from testing import messages
 from testing.environments import small_environments, small_py_environment
 
 
-def _call(function, arguments=(), seed=3):
-    config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), function)
-    return config, pickled_functions.call(
-        config.pickled_function, config.task, dict(arguments), config.suite, seed
-    )
+def _call(function, arguments=(), seed=3, suite="gymnasium"):
+    config = suites.config_class(suite)(task="a:b", arguments=dict(arguments))
+    config = pickled_functions.configure(config, function)
+    return config, config.maker(config.task, rendering=False)(seed)
 
 
 class PickledFunctionsTest(parameterized.TestCase):
@@ -42,6 +44,14 @@ class PickledFunctionsTest(parameterized.TestCase):
         _, environment = _call(make, {"value": 7}, seed=5)
         made = environment._engine
         self.assertEqual((made._length, made._max_steps), (7, 5))
+
+    def test_function_of_suite_tf_agents_sees_no_gpu(self):
+        def make():
+            return small_environments.Corridor(length=os.environ["CUDA_VISIBLE_DEVICES"])
+
+        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="0"):
+            for suite, devices in (("gymnasium", "0"), ("tf_agents", "")):
+                self.assertEqual(_call(make, suite=suite)[1]._engine._length, devices)
 
     def test_no_environment_is_rejected(self):
         with messages.raises(faults.UnsupportedSpaceError, "lambda", "int"):
