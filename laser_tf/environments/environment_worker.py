@@ -115,11 +115,12 @@ class Worker:
         environment = self._make(seed)
         if self._memory is None:
             self._action = canonical_actions.Action(environment.action_spec())
+            action = self._action.spec
             self._observation = canonical_observations.Observation(
                 environment.observation_spec(),
                 self._max_words,
                 getattr(environment, "observation_offsets", list)(),
-                getattr(self._action.spec, "num_values", 0),  # Of a `DiscreteArray` only.
+                action.num_values if isinstance(action, specs.DiscreteArray) else 0,
             )
             has_mask = observations.action_mask(self._observation.spec) is not None
             if has_mask and self._action_repeat > 1:

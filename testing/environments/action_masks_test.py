@@ -82,6 +82,7 @@ class RolloutTest(parameterized.TestCase):
 class RejectionTest(parameterized.TestCase):
     @parameterized.parameters(
         ({"arguments": "continuous=True"}, ("discrete actions",)),
+        ({"arguments": "several=True"}, ("discrete actions",)),
         ({"arguments": "size=3"}, (4, 3)),
         ({"arguments": "dtype=float32"}, ("float32",)),
         ({"action_repeat": 2}, ("environment.action_repeat", 1, 2)),

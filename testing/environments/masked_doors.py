@@ -62,9 +62,9 @@ gymnasium.register("Doors-v0", Doors)
 class Choice(dm_env.Environment):
     """Observes a mask of integers; an episode has one step and a reward for allowed actions."""
 
-    def __init__(self, size=4, dtype="int8", continuous=False, seed=0):
+    def __init__(self, size=4, dtype="int8", continuous=False, several=False, seed=0):
         self._mask_spec = specs.Array([size], np.dtype(dtype))
-        self._continuous = continuous
+        self._continuous, self._several = continuous, several
         self._random = np.random.default_rng(seed)
 
     def observation_spec(self):
@@ -73,6 +73,8 @@ class Choice(dm_env.Environment):
     def action_spec(self):
         if self._continuous:
             return specs.BoundedArray([4], np.float32, -1, 1)
+        if self._several:
+            return specs.BoundedArray([2], np.int32, 0, 1)
         return specs.DiscreteArray(4)
 
     def reset(self):
