@@ -14,6 +14,7 @@ from laser_tf import errors, observations, types
 from laser_tf.environments import base, environment_config, factory, faults, random_rollout
 
 _SPEED_SECONDS = 3.0
+_MIN_SIDE = 16  # Pixels; images are rarely lower, and rarely have as many channels.
 _MAX_DARK_BYTE = 25  # Images have brighter pixels.
 
 
@@ -214,4 +215,10 @@ def _warnings(rollout: random_rollout.Rollout, spec: types.EnvironmentSpec) -> I
                 f"an image {list(leaf.shape)} of bytes has no value above {maximum:g}: agents "
                 "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "
                 "about 1"
+            )
+        if leaf.shape[0] < _MIN_SIDE <= min(leaf.shape[1:]):
+            yield (
+                f"an image {list(leaf.shape)} has height {leaf.shape[0]} and {leaf.shape[2]} "
+                "channels: if its channels are first, move them, e.g. by numpy.moveaxis(image, 0, "
+                "-1)"
             )

@@ -79,6 +79,10 @@ class EnvironmentCheckTest(parameterized.TestCase):
         for line in warnings:
             messages.assert_names(line, value)
 
+    def test_image_that_may_have_channels_first_is_a_warning(self):
+        report = check("dm_env", f"{SMALL}:Images", steps=5, arguments={"shape": [12, 20, 30]})
+        self.assertTrue(any(_names(line, "warning", 12, 30) for line in report.lines))
+
     def test_actions_are_independent_of_the_environments_seed(self):
         own, environments = base.action_generator(3), np.random.default_rng(3)
         self.assertNotEqual(own.random(), environments.random())
