@@ -49,7 +49,7 @@ def load_attribute(module_name: str, name: str, example: str) -> Any:
     except AttributeError:
         public = [known for known in vars(module) if not known.startswith("_")]
         close = config_values.close_names(name, public)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"names are like {example!r}"
+        hint = f"did you mean {' or '.join(close)}?" if close else f"use e.g. {example}"
         raise errors.ConfigError(f"module {module_name} has no {name!r}: {hint}") from None
 
 

@@ -120,7 +120,8 @@ def _join(parts: list[specs.BoundedArray]) -> specs.BoundedArray:
     num_values = sum(getattr(part, "num_values", 0) for part in parts)
     if num_values > _MAX_ACTIONS:
         raise faults.UnsupportedSpaceError(
-            f"its action has {num_values:,} values in total: agents take {_MAX_ACTIONS:,} at most"
+            f"its action has {num_values:,} values in total: agents take {_MAX_ACTIONS:,} at most. "
+            "Bound the integers more narrowly"
         )
     if num_values:
         return types.ProductSpec(parts)

@@ -68,7 +68,10 @@ class Observation:
         self._num_actions = num_actions
         self.spec = self._convert_specs(spec, "observation")
         if not tree.flatten(observations.without_action_mask(self.spec)):
-            raise faults.UnsupportedSpaceError("its observation is empty: show the agent something")
+            raise faults.UnsupportedSpaceError(
+                "its observation must have a part other than an action_mask, got none. Show the "
+                "agent something"
+            )
         observations.check_names(self.spec)
 
     def _convert_specs(self, spec: Any, name: str) -> Any:
@@ -242,4 +245,4 @@ def type_name(value: Any) -> str:
     """Returns a phrase like "a dict of 2 parts" for messages."""
     if isinstance(value, Mapping | tuple | list):
         return f"a {type(value).__name__} of {len(value)} parts"
-    return f"a {type(value).__name__}"
+    return f"an object of type {type(value).__name__}"

@@ -119,7 +119,7 @@ def check_length(method: str, result: Any, length: int) -> Any:
     """Returns the result of a method, which must have `length` values."""
     is_tuple = isinstance(result, tuple | list)
     if not is_tuple or len(result) != length:
-        values = f"{len(result)} values" if is_tuple else f"a {type(result).__name__}"
+        values = f"{len(result)} values" if is_tuple else canonical_observations.type_name(result)
         raise ValueError(
             f"its {method}() returned {values}. The API of gymnasium is reset(seed=..., "
             "options=...) -> (observation, info) and step(action) -> (observation, reward, "

@@ -44,7 +44,7 @@ def configure(
         )
     if not callable(function):
         raise errors.ConfigError(
-            "environment must be a function that returns an environment, got a "
+            "environment must be a function that returns an environment, got "
             f"{type(function).__name__}. Pass a function, e.g. lambda: MyEnvironment()."
         )
     name = re.sub(r"\W+", "_", getattr(function, "__name__", type(function).__name__)).strip("_")

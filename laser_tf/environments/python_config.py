@@ -141,7 +141,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     """Parses "name=value, ..."; values are Python literals, anything else is a text.
 
     Raises:
-      ConfigError: For a part without a name.
+      ConfigError: For a part without a name, or an open quote or bracket.
     """
     arguments = {}
     for part in _parts(text):
@@ -167,5 +167,8 @@ def _parts(text: str) -> list[str]:
         else:
             parts[-1] += letter
     if depth or quote:
-        raise errors.ConfigError(f"arguments must close all quotes and brackets, got {text!r}.")
+        raise errors.ConfigError(
+            f"arguments must close all quotes and brackets, got {text!r}. Quote such texts, e.g. "
+            'text="don\'t".'
+        )
     return [part for part in parts if part.strip()]

@@ -89,7 +89,7 @@ class PythonEnvironments(base.BatchedEnvironment):
             if answer != answers[0]:
                 raise faults.EnvironmentCreationError(
                     self._name,
-                    "its specs must not depend on the seed: one agent plays all environments",
+                    "its specs must not depend on the seed: one agent steps all environments",
                 )
         return answers[0]
 

@@ -42,7 +42,7 @@ def load_function(path: str, pickled: str = "") -> Callable[..., Any]:
     function = user_code.load_attribute(module_name, name, example=f"{module_name}:make")
     if not callable(function):
         raise faults.UnsupportedSpaceError(
-            f"{path} is a {type(function).__name__}: name a function that returns an environment"
+            f"{path} must be a function that returns an environment, got {type(function).__name__}"
         )
     return function
 

@@ -117,7 +117,7 @@ def create(
     environment = user_modules.call_function(function, given, seed)
     if not isinstance(environment, vector.VectorEnv):
         raise faults.UnsupportedSpaceError(
-            f"{task} must return a gymnasium.vector.VectorEnv, got a {type(environment).__name__}. "
+            f"{task} must return a gymnasium.vector.VectorEnv, got {type(environment).__name__}. "
             "Use the suites gymnasium or dm_env for single environments"
         )
     if environment.num_envs != num_envs:

@@ -200,7 +200,7 @@ class WorkerProcess:
         except (EOFError, OSError):
             # A process that closed its pipe is about to end: it may still write its core file.
             code = self._process.wait(_CLOSE_TIMEOUT_SECONDS)
-            return Failure(f"died with exit code {code}: see its last messages")
+            return Failure(f"exited with code {code}: see its messages in native.log or above")
 
     def end(self, seconds: float) -> None:
         """Waits up to `seconds` for the process to end, then kills its process group."""

@@ -14,7 +14,7 @@ CATEGORIES = canonical_observations.CategoryArray([2], np.int64, 0, [1, 4])
 
 
 def observation_of(spec):
-    return canonical_observations.Observation(spec, LENGTH)
+    return canonical_observations.Observation(spec, LENGTH, num_actions=3)
 
 
 def of_space(space):
@@ -116,7 +116,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Box(0, 1, [2, 3, 4, 5]), ("[2, 3, 4, 5]",)),
         (spaces.Tuple([spaces.Box(0, 1, [0])]), ("[0]",)),
         (spaces.Dict({}), ()),
-        (spaces.Dict(action_mask=spaces.MultiBinary(3)), ()),
+        (spaces.Dict(action_mask=spaces.MultiBinary(3)), ("action_mask",)),
         (spaces.MultiDiscrete(np.zeros(0, int)), ("[0]",)),
         (spaces.Box(0, 255, [12, 84, 84], np.uint8), ("[12, 84, 84]", "channels")),
         (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
