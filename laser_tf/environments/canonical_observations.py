@@ -25,7 +25,7 @@ from laser_tf import errors, observations, types
 from laser_tf.environments import action_masks, faults
 
 _MAX_CHANNELS = 4  # Of an image [C, H, W] that is recognised as such.
-_MIN_SIDE = 16  # Pixels of its height and width.
+MIN_SIDE = 16  # Pixels; images are rarely lower or narrower.
 _MAX_VALUES = 100_000  # Of a leaf of categories: a network has a weight for each.
 # `dtype.kind` of a native spec -> accepted kinds of its values.
 _ACCEPTED_KINDS = {"b": "b", "u": "bui", "i": "bui", "f": "buif"}
@@ -166,8 +166,8 @@ def _canonical_leaf(spec: Any, name: str, max_words: int) -> specs.Array:
 
 def _has_channels_first(shape: Sequence[int]) -> bool:
     """Returns whether the first axis of an image, e.g. of a stack of images, holds channels."""
-    is_likely = shape[0] <= _MAX_CHANNELS or (shape[0] < _MIN_SIDE and shape[1] == shape[2])
-    return is_likely and min(shape[1:]) >= _MIN_SIDE
+    is_likely = shape[0] <= _MAX_CHANNELS or (shape[0] < MIN_SIDE and shape[1] == shape[2])
+    return is_likely and min(shape[1:]) >= MIN_SIDE
 
 
 def _convert_leaf(leaf: _Leaf, value: Any, is_terminal: bool) -> np.ndarray:

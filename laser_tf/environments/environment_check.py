@@ -11,10 +11,16 @@ import tree
 from dm_env import specs
 
 from laser_tf import errors, observations, types
-from laser_tf.environments import base, environment_config, factory, faults, random_rollout
+from laser_tf.environments import (
+    base,
+    canonical_observations,
+    environment_config,
+    factory,
+    faults,
+    random_rollout,
+)
 
 _SPEED_SECONDS = 3.0
-_MIN_SIDE = 16  # Pixels; images are rarely lower, and rarely have as many channels.
 _MAX_DARK_BYTE = 25  # Images have brighter pixels.
 
 
@@ -216,7 +222,7 @@ def _warnings(rollout: random_rollout.Rollout, spec: types.EnvironmentSpec) -> I
                 "divide bytes by 255, so such small codes hardly differ; return bool, or floats of "
                 "about 1"
             )
-        if leaf.shape[0] < _MIN_SIDE <= min(leaf.shape[1:]):
+        if leaf.shape[0] < canonical_observations.MIN_SIDE <= min(leaf.shape[1:]):
             yield (
                 f"an image {list(leaf.shape)} has height {leaf.shape[0]} and {leaf.shape[2]} "
                 "channels: if its channels are first, move them, e.g. by numpy.moveaxis(image, 0, "

@@ -84,13 +84,14 @@ def call(
         hardware.hide_gpus()
     function = user_modules.load_function(name, pickled)
     environment = user_modules.call_function(function, arguments, seed)
-    if isinstance(environment, dm_env.Environment) and (pickled or suite == "dm_env"):
+    accepted = _SUITES if pickled else (suite,)
+    if "dm_env" in accepted and isinstance(environment, dm_env.Environment):
         return environment
     from laser_tf.environments import function_suites  # It imports this module.
 
-    if function_suites.is_py_environment(environment) and (pickled or suite == "tf_agents"):
+    if "tf_agents" in accepted and function_suites.is_py_environment(environment):
         return function_suites.TFAgents(name, environment, seed)
-    gymnasium = sys.modules.get("gymnasium") if pickled else None
+    gymnasium = sys.modules.get("gymnasium") if "gymnasium" in accepted else None
     if gymnasium and isinstance(environment, gymnasium.vector.VectorEnv):
         raise faults.UnsupportedSpaceError(
             f"{name} must have a parameter num_envs, because it returned a vector environment. Add "

@@ -45,7 +45,11 @@ def roll_out(
     on_progress: Callable[[str], None],
     repeated: np.ndarray | None = None,
 ) -> Rollout:
-    """Takes random steps; the first environment takes the actions `repeated[1:]` if given."""
+    """Takes random steps until `steps` or `seconds`, but at least one.
+
+    The first environment takes the actions `repeated[1:]` if they are given. `on_progress` gets a
+    short description at every step.
+    """
     generator = base.action_generator(seed)
     env_output, rows = environment.reset(), []
     begin, step, step_seconds = time.perf_counter(), 0, 0.0

@@ -155,8 +155,8 @@ def write(
 def write_agents(runs: tables.Runs, output: pathlib.Path) -> None:
     """Compares agents: writes curves over env frames and time, `agents.csv` and `standings.csv`.
 
-    `agents.csv` holds the end of each curve: the mean of the last `tables.EPISODES` returns at the
-    env frames that all seeds have reached, and the training time of the fastest seed.
+    `agents.csv` holds the mean of the last `tables.EPISODES` returns at the env frames that all
+    seeds have reached. It also holds the training time of the fastest seed.
     `standings.csv` compares agents over all games.
     """
     curves = write(runs, output, with_time=True)
