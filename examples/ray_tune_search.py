@@ -64,5 +64,6 @@ def search(folder: pathlib.Path, fixed: dict[str, Any], num_trials: int) -> tune
 
 
 if __name__ == "__main__":
-    best = search(pathlib.Path(sys.argv[1]).absolute(), CARTPOLE, num_trials=8)
+    folder = sys.argv[1] if len(sys.argv) > 1 else "runs/tune"
+    best = search(pathlib.Path(folder).absolute(), CARTPOLE, num_trials=8)
     print(f"{best.config['learner.learning_rate']:.2g}: {best.metrics['mean_return']:.1f}")
