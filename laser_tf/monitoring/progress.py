@@ -69,7 +69,7 @@ class LiveText:
             # The console would wrap the lines at an assumed width.
             print(self._unprinted, file=self._console.file, flush=True)
         except OSError as error:  # A full disk or a closed pipe must not end the run.
-            logging.warning("the progress cannot be shown: %s", error)
+            logging.warning("Cannot show the progress: %s", error)
         self._unprinted = ""
 
 

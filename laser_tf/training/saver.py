@@ -48,7 +48,7 @@ class Saver:
         self._next_learner, self._next_replay = (now + period for period in self._periods)
         self._learner_notice, self._replay_notice = (
             log_messages.FailureNotice(on_recovery=f"{what} can be saved again")
-            for what in ("weights", "replay")
+            for what in ("Weights", "Replay")
         )
 
     def save_weights_next(self) -> None:
