@@ -47,9 +47,7 @@ class Evaluations:
         self._agent = agent
         self._evaluator = evaluator
         self._last_seconds = last_seconds
-        self._notice = log_messages.FailureNotice(
-            on_recovery="Evaluations during training work again"
-        )
+        self._notice = log_messages.FailureNotice("Evaluations during training work again")
         self._due = math.inf  # env frames
         self._on_evaluation = on_evaluation
         self._is_running = False
