@@ -14,7 +14,7 @@ from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import config_choices, run_config
 from laser_tf.workdir import run_directory
 
-_OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?:=(.*))?", re.DOTALL)
+_OVERRIDE = re.compile(r"--?(no)?config\.([^=]+)(?(1)|(?:=(.*))?)", re.DOTALL)
 
 
 def section_classes(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

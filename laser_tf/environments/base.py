@@ -10,7 +10,7 @@ import numpy as np
 import tree
 from dm_env import specs
 
-from laser_tf import observations, types
+from laser_tf import errors, observations, types
 from laser_tf.environments import faults
 
 
@@ -155,7 +155,8 @@ class BatchedEnvironment(abc.ABC):
 
         Raises:
           RuntimeError: Before the first `reset`.
-          ValueError: For actions of another shape, type or range.
+          ValueError: For actions of another shape or type.
+          ConfigError: For actions out of range, e.g. of an agent whose weights are too large.
           EnvironmentFailedError: If the environments cannot continue.
         """
         if not self._started:
@@ -170,10 +171,13 @@ class BatchedEnvironment(abc.ABC):
                 f"{actions.dtype}{list(actions.shape)}"
             )
         # This form of the comparison finds NaN, too. ALE would hang.
-        if not ((actions >= spec.minimum) & (actions <= spec.maximum)).all():
-            raise ValueError(
+        is_valid = (actions >= spec.minimum) & (actions <= spec.maximum)
+        if not is_valid.all():  # A network that overflows gives NaN, or a value beyond the last.
+            raise errors.ConfigError(
                 f"actions must be from {spec.minimum.tolist()} to {spec.maximum.tolist()}, got "
-                f"{actions.tolist()}"
+                f"{actions[~is_valid][0]}. If an agent chose it, weights or observations are too "
+                "large: scale observations to about 1, or start again with another --workdir and a "
+                "lower learner.learning_rate."
             )
         actions = actions.astype(spec.dtype)
         return self._complete(self._guarded(self._step, actions, self._over), actions)

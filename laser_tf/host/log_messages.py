@@ -4,6 +4,7 @@ import contextlib
 import errno
 import io
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -74,12 +75,15 @@ class _Terminal(io.FileIO):
 def ignore_closed_terminal() -> None:
     """Ignores output once the terminal is closed, so that a run can save itself or continue.
 
-    Files and pipes stay as they are: the writer must detect a full disk or a reader that has gone.
+    Also ignores output to a stream that is closed at the start, as after `>&-`. Files and pipes
+    stay as they are: the writer must detect a full disk or a reader that has gone.
     """
-    for name in ("stdout", "stderr"):
+    for descriptor, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
-        if stream is not None and stream.isatty():
-            setattr(sys, name, terminal_stream(stream.fileno()))
+        if stream is None:  # Otherwise, the next file would get the descriptor.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        if stream is None or stream.isatty():
+            setattr(sys, name, terminal_stream(descriptor))
 
 
 def terminal_stream(descriptor: int) -> TextIO:

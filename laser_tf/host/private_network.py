@@ -38,7 +38,10 @@ _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 def names_others(arguments: Sequence[str]) -> bool:
     """Returns whether a command line names replay servers or a Ray head on other machines."""
     given = dict(_find(_ELSEWHERE_FLAGS, arguments))  # The last value of each flag.
-    return any(value.strip() for value in given.values())
+    for _, override in _find(("override",), arguments):
+        key, _, value = override.partition("=")
+        given[f"config.{key}"] = value
+    return any(given.get(name, "").strip() for name in _ELSEWHERE_FLAGS)
 
 
 def has_flag(name: str, arguments: Sequence[str]) -> bool:

@@ -44,7 +44,7 @@ class CsvLog(Generic[Row]):
         """
         rows, unreadable = self._load()
         if unreadable:
-            logging.warning("%s: %d damaged rows are left out", self._path, len(unreadable))
+            logging.warning("Omitted %d damaged rows of %s", len(unreadable), self._path)
         return rows
 
     def _load(self) -> tuple[list[Row], list[str]]:
@@ -116,9 +116,7 @@ class CsvLog(Generic[Row]):
         names = (f"{self._path.name}.damaged{number}" for number in ("", *range(2, 1_000)))
         copy = next(path for path in map(self._path.with_name, names) if not path.exists())
         atomic.write(copy, self._path.read_bytes())
-        logging.warning(
-            "%s has %d unreadable lines: copied the file to %s", self._path, unreadable, copy
-        )
+        logging.warning("Copied %s with %d unreadable lines to %s", self._path, unreadable, copy)
 
     def _render(self, rows: Sequence[Row]) -> str:
         return "".join(",".join(map(_render_cell, row, self._types)) + "\n" for row in rows)
@@ -137,7 +135,7 @@ class CsvLog(Generic[Row]):
         except OSError as error:
             self._unwritten.extendleft(reversed(rows))
             self._notice.failed(
-                f"cannot write {self._path}: {error.strerror}; its rows are kept until it works"
+                f"Cannot write {self._path}: {error.strerror}; its rows are kept until it works"
             )
         else:
             self._notice.succeeded()

@@ -63,8 +63,8 @@ def check(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
     """Raises UserError if the result of `read` has no learning curve."""
     if not tasks:
         raise errors.UserError(
-            f"{workdir} holds no finished episode ({FILE}): name the folder of a run, wait for its "
-            "first one, or train for more env frames"
+            f"{workdir} holds no finished episode ({FILE}). Name a run directory, wait for its "
+            "first episode, or train for more env frames."
         )
     check_order(workdir, tasks)
 
@@ -73,6 +73,5 @@ def check_order(workdir: pathlib.Path, tasks: Mapping[str, Episodes]) -> None:
     """Raises UserError if the episodes that `read` returns are not in the order of env frames."""
     if any((np.diff(task.env_frames) < 0).any() for task in tasks.values()):
         raise errors.UserError(
-            f"{workdir / FILE} has episodes that are not in the order of env frames: sort its "
-            "lines by them"
+            f"{workdir / FILE} must hold episodes in the order of env frames. Sort its lines."
         )

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self, TextIO
 import numpy as np
 from rich import columns, console, live, progress_bar, table, text
 
+from laser_tf.host import log_messages
+
 _PLAIN_SECONDS = 10.0
 _EVALUATION_SECONDS = 0.5
 
@@ -31,6 +33,7 @@ class LiveText:
         self._log_streams: list[tuple[logging.StreamHandler, TextIO]] = []
         self._next_plain = 0.0
         self._unprinted = ""
+        self._notice = log_messages.FailureNotice(on_recovery="The progress can be shown again")
 
     def __enter__(self) -> Self:
         if not self._is_live:
@@ -69,7 +72,9 @@ class LiveText:
             # The console would wrap the lines at an assumed width.
             print(self._unprinted, file=self._console.file, flush=True)
         except OSError as error:  # A full disk or a closed pipe must not end the run.
-            logging.warning("the progress cannot be shown: %s", error)
+            self._notice.failed(f"Cannot show the progress: {error.strerror}")
+        else:
+            self._notice.succeeded()
         self._unprinted = ""
 
 

@@ -51,7 +51,9 @@ class MetricsWriter:
         self._folder = folder
         self._path: pathlib.Path | None = None
         self._has_rows = False
-        self._notice = log_messages.FailureNotice(on_recovery=f"rows reach {folder} again")
+        self._notice = log_messages.FailureNotice(
+            on_recovery=f"Rows in {folder} can be written again"
+        )
 
     def _append(self, env_frames: int, *contents: Mapping[str, Any]) -> bool:
         """Writes events with these fields; returns whether that succeeded."""
@@ -66,10 +68,8 @@ class MetricsWriter:
             records = b"".join(_record(step=env_frames, **content) for content in contents)
             csv_log.append(self._path, records, start=_record(file_version="brain.Event:2"))
         except OSError as error:
-            reason = errors.first_line(error)
-            self._notice.failed(
-                f"what TensorBoard shows of {self._folder.parent} has a gap: {reason}"
-            )
+            reason = error.strerror or errors.first_line(error)
+            self._notice.failed(f"Cannot write to {self._folder}: {reason}; its rows are lost")
             return False
         self._notice.succeeded()
         return True

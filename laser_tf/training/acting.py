@@ -46,7 +46,7 @@ class Seeds(NamedTuple):
 
 
 def draw_seeds(*entropy: int) -> Seeds:
-    """Returns seeds from numbers, each at least 0; they differ for any other numbers."""
+    """Returns seeds that depend on all given numbers, each of which is at least 0."""
     drawn = np.random.SeedSequence(entropy).generate_state(2)
     return Seeds(*(int(seed) >> 2 for seed in drawn))
 

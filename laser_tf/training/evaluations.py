@@ -47,9 +47,7 @@ class Evaluations:
         self._agent = agent
         self._evaluator = evaluator
         self._last_seconds = last_seconds
-        self._notice = log_messages.FailureNotice(
-            on_recovery="evaluations during training work again"
-        )
+        self._notice = log_messages.FailureNotice("Evaluations during training work again")
         self._due = math.inf  # env frames
         self._on_evaluation = on_evaluation
         self._is_running = False
@@ -100,8 +98,8 @@ class Evaluations:
         self._is_running = False
         if isinstance(outcome, worker_pool.Failure):
             self._notice.failed(
-                f"the evaluation during training failed: {outcome.reason}; training continues, and "
-                "the next one starts when it is due"
+                f"The evaluation during training failed: {outcome.reason}; training continues, and "
+                "the next evaluation starts when it is due"
             )
             return
         self._notice.succeeded()

@@ -46,10 +46,8 @@ class Saver:
         self._clock = clock
         now = self._last_time = clock()
         self._next_learner, self._next_replay = (now + period for period in self._periods)
-        self._learner_notice, self._replay_notice = (
-            log_messages.FailureNotice(on_recovery=f"{what} can be saved again")
-            for what in ("weights", "replay")
-        )
+        self._learner_notice = log_messages.FailureNotice("Weights can be saved again")
+        self._replay_notice = log_messages.FailureNotice("Replay can be saved again")
 
     def save_weights_next(self) -> None:
         """Makes the next `save_when_due` save the weights."""

@@ -106,6 +106,8 @@ def open_directory(
     config, defaults = json.loads(json.dumps((config, defaults or {})))
     if not path.exists():
         _check_unused(workdir)
+    if str(workdir) != errors.printable(str(workdir)):  # Protocol buffers reject other names.
+        raise WorkdirError(f"--workdir must be a path in UTF-8, got {workdir}. Use another name.")
     if not workdir.is_dir() and (workdir.exists() or workdir.is_symlink()):
         raise WorkdirError(
             f"{workdir} must be a directory, got a file or a link to a missing path. Use another "

@@ -146,7 +146,7 @@ class InvalidActionTest(parameterized.TestCase):
             valid = np.broadcast_to(spec.maximum, (2, *spec.shape)).astype(spec.dtype)
             beyond = valid + np.ones_like(valid)
             for actions, named in (
-                (beyond, (spec.maximum.tolist(), beyond.tolist())),
+                (beyond, (spec.maximum.tolist(), beyond.flat[0])),
                 (
                     valid[:1],
                     (f"{spec.dtype}{list(valid.shape)}", f"{spec.dtype}{[1, *spec.shape]}"),

@@ -105,6 +105,7 @@ class ConfigFlagTest(parameterized.TestCase):
 
     def test_other_arguments_remain(self):
         arguments = ["train", "--workdir=x", "--configuration=y", "--config=z"]
+        arguments.append("--noconfig.run.serial=true")
         self.assertEqual(_CONFIG.take([*arguments, "--config.run.seed=2"]), arguments)
 
     def test_another_suite_drops_keys_that_it_lacks(self):

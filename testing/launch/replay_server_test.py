@@ -156,6 +156,10 @@ class ReplayServerTest(commands.CommandTest):
         (("--config.cluster.address=auto",), True),
         (("--config.cluster.address", "a:1", "--config.replay.address="), True),
         (("--config.cluster.address=",), False),
+        (("--override=replay.address=a:1",), True),
+        (("--override", "cluster.address=a:1"), True),
+        (("--config.replay.address=a:1", "--override=replay.address="), False),
+        (("--override=learner.learning_rate=0.1",), False),
     )
     def test_run_that_names_other_machines_keeps_its_network(self, flags, names):
         self.assertEqual(private_network.names_others(("train", *flags)), names)

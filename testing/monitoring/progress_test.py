@@ -163,11 +163,13 @@ class ProgressTest(parameterized.TestCase):
             self.assertIn(words, shown)
         self.assertLessEqual(max(map(len, lines)), width)
 
-    def test_full_disk_is_logged(self):
+    def test_full_disk_is_logged_once(self):
         with pathlib.Path("/dev/full").open("w") as stream:
             with self.assertLogs(level="WARNING") as logs:
                 with progress.LiveText(stream) as text:
                     text.show("12%", "12%")
+                    text.show("13%", "13%")  # printed at the end
+            self.assertLen(logs.output, 1)
             self.assertIn("No space left", logs.output[0])
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # so that it can close
 

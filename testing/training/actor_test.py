@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf import types
+from laser_tf import errors, types
 from laser_tf.environments import catch, episode_statistics, faults
 from laser_tf.monitoring import tensorboard
 from laser_tf.training import acting, actor, learner_checkpoints
@@ -52,6 +52,12 @@ class FailingEnvironmentsTest(parameterized.TestCase):
         self.assertEmpty(dropped[1])
         returns = (self._workdir / "episodes.csv").read_text()
         self.assertNotIn("nan", returns)
+
+    def test_overflow_of_the_network_ends_a_saved_run(self):
+        run = runs.make(fakes.catch_config(learner={"learning_rate": 1e30}), self._workdir)
+        with messages.raises(errors.UserError, "learner.learning_rate"):
+            runs.go_on(run)
+        self.assertTrue(runs.build(run._config, self._workdir).resumed)
 
     def test_environment_that_raises_ends_a_saved_run(self):
         def step(environment, actions, is_first):

@@ -127,6 +127,12 @@ class RunDirectoryTest(parameterized.TestCase):
             with messages.raises(run_directory.WorkdirError, self._folder / name, "--workdir"):
                 run_directory.open_workdir(self._folder / name, CONFIG, {})
 
+    def test_name_in_another_encoding_is_rejected(self):
+        folder = pathlib.Path(os.fsdecode(bytes(self._folder / "caf") + b"\xe9"))
+        with messages.raises(run_directory.WorkdirError, "--workdir", "UTF-8"):
+            run_directory.open_workdir(folder, CONFIG, {})
+        self.assertFalse(folder.exists())
+
     def test_overridden_keys_may_differ_and_are_recorded(self):
         config, key = _scheduled("linear", 10), "learner.learning_rate_schedule"
         run_directory.open_workdir(self._folder, config, {"versions": "noted"})
