@@ -57,7 +57,7 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
         )
 
     table = window_means(episodes, grid)
-    figure, axes = curves.make_panels(len(runs), min(PANEL_COLUMNS, len(runs)))
+    figure, axes = curves.make_panels(len(runs), PANEL_COLUMNS)
     draw_games(axes.flat, table)
     curves.save(figure, output / "curves.png")
     by = ("game", "label", tables.ENV_FRAMES)

@@ -162,7 +162,8 @@ def _draw(
     table: pd.DataFrame, estimates: pd.DataFrame, published: pd.DataFrame, path: pathlib.Path
 ) -> None:
     count = table["game"].nunique()
-    figure, axes = curves.make_panels(count + 1, atari.PANEL_COLUMNS)
+    num_panels = count if estimates.empty else count + 1
+    figure, axes = curves.make_panels(num_panels, atari.PANEL_COLUMNS)
     atari.draw_games(axes.flat, table)
     if not estimates.empty:
         labels = dict.fromkeys(table["label"])

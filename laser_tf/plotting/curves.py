@@ -97,7 +97,8 @@ def with_seed_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_panels(count: int, columns: int) -> tuple[figure_module.Figure, np.ndarray]:
-    """Returns a figure and its axes [rows, columns], at least `count`."""
+    """Returns a figure and its axes [rows, at most `columns`], at least `count`."""
+    columns = min(columns, count)
     rows = -(-count // columns)
     size = (max(5.5, 3.8 * columns), 3.2 * rows + 0.5)  # inches, including the legend
     return pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
