@@ -253,8 +253,9 @@ environment.close()
         before = _memory_files()
         with make("dm_env", f"{SMALL}:Beacons") as environment:
             environment.reset()
-        with self.assertRaises(ValueError), make("dm_env", f"{SMALL}:NUMBER"):
-            pass
+        for tasks in (f"{SMALL}:NUMBER", f"{SMALL}:Beacons,{SMALL}:NUMBER"):
+            with messages.raises(ValueError, "NUMBER"), make("dm_env", tasks):
+                pass
         self.assertEqual(_memory_files(), before)
 
 
