@@ -106,21 +106,22 @@ class LiveTrackingTest(parameterized.TestCase):
             entries, {key: {"id": run_id, "env_frames": 200} for key, run_id in ids.items()}
         )
 
-    def test_failure_is_logged_and_its_rows_are_sent_later(self):
+    @parameterized.parameters(ServiceError, PermissionError)
+    def test_failure_is_logged_and_its_rows_are_sent_later(self, failure):
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
         for env_frames in (100, 200, 300):
             writer.write(env_frames, {"loss/policy": env_frames / 2})
         mlflow, later = _mlflow(), _mlflow()
         callback = self._start(callbacks.MlflowCallback, mlflow)
         self._send(callback, 100)
-        mlflow.log_metrics.side_effect = ServiceError("no such\nserver")
+        mlflow.log_metrics.side_effect = failure("no such\nserver")
         with self.assertLogs(level="WARNING") as logs:
             self._send(callback, 200, 250)
         self.assertLen(logs.output, 1)
         messages.assert_names(logs.output[0], "no such server", "--track=mlflow")
         mlflow.log_metrics.side_effect = None
         self._send(callback, 300)
-        mlflow.log_artifact.side_effect = ServiceError("no such server")
+        mlflow.log_artifact.side_effect = failure("no such server")
         with self.assertLogs(level="WARNING"):
             callback.on_end(views.run(self._workdir))
         with mock.patch.dict(sys.modules, {"mlflow": later}):
