@@ -67,7 +67,8 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
     """
     name, separator, variant = given.partition(":")
     own = _ROOT / _PACKAGE
-    paths = (pathlib.Path(name), _ROOT / name, own / name, own / f"{name}.py")
+    file = pathlib.Path(name).expanduser() if name.startswith("~/") else pathlib.Path(name)
+    paths = (file, _ROOT / name, own / name, own / f"{name}.py")
     path = next((str(path) for path in paths if path.is_file()), "")
     if not path:
         close = " or ".join(_close_variants(given)) or "a file of configs/"

@@ -91,9 +91,9 @@ class LevelTest(DMLabTest):
             {"mixerSeed": "1611489005", "allowHoldOutLevels": "true"},  # 0x600D5EED
         ),
         (
-            {"dataset_path": "/images"},
+            {"dataset_path": "~/images"},
             "rooms_collect_good_objects_train",
-            {"mixerSeed": "0", "datasetPath": "/images"},
+            {"mixerSeed": "0", "datasetPath": str(pathlib.Path.home() / "images")},
         ),
     )
     def test_engine_has_the_settings_of_the_config(self, options, level, settings):
@@ -151,8 +151,9 @@ class MissingPackageTest(absltest.TestCase):
 class LevelCacheTest(DMLabTest):
     def test_map_is_compiled_once_for_all_runs(self):
         folder = self._folder / "of" / "maps"
-        for _ in range(2):
-            options = {"num_envs": 1, "level_cache": str(folder)}
+        self.enter_context(mock.patch.dict(os.environ, HOME=str(self._folder)))
+        for path in (str(folder), "~/of/maps"):
+            options = {"num_envs": 1, "level_cache": path}
             with rollouts.make("dmlab", TASK, **options) as environment:
                 environment.reset()
         maps = [[entry["fetched"] for entry in engine] for engine in self._calls("compile")]
