@@ -115,7 +115,7 @@ def _pop_configs() -> dict[str, Any]:
 
 
 def _describe_failure(error: BaseException, path: str) -> str:
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.filename == path:
         return f"line {error.lineno}: SyntaxError: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == path]
