@@ -32,7 +32,8 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
       unrolls: Number of unrolls to sample.
       trust_config: Whether the run's `config.json` may name modules to import.
 
-    Raises UserError if the directory holds no run or no such checkpoint.
+    Raises UserError if the directory holds no run or no such checkpoint, or if the run replaces the
+    checkpoint while it is copied.
     """
     config = run_config.read_trusted(workdir, trust_config)
     spec = factory.environment_spec(config.environment)
@@ -40,7 +41,12 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
     signature = assembly.unroll_signature(config, spec, agent)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "replay"
-        shutil.copytree(workdir / run_directory.REPLAY_CHECKPOINT, copy)
+        try:
+            shutil.copytree(workdir / run_directory.REPLAY_CHECKPOINT, copy)
+        except OSError as error:  # The run may have replaced the checkpoint.
+            raise errors.UserError(
+                f"cannot copy the replay of {workdir}: {errors.one_line(error, 200)}. Try again."
+            ) from None
         replay = server.ReplayServer(config.replay, signature, copy)
         table = replay.tables().get(_TABLE)  # Other schemes store sequences or episodes.
         if not table or not table.current_size:

@@ -31,10 +31,15 @@ def load_module(name: str) -> ModuleType:
             raise errors.ConfigError(
                 f"there is no module {name!r}: use {name.removesuffix('.py')!r}, without .py"
             ) from None
-        raise errors.ConfigError(
-            f"there is no module {name!r}: install it, or start the command in its folder (this is "
-            f"{pathlib.Path.cwd()})"
-        ) from None
+        raise missing_module(name) from None
+
+
+def missing_module(name: str | None) -> errors.ConfigError:
+    """Returns the error of a module that Python does not find."""
+    return errors.ConfigError(
+        f"there is no module {name!r}: install it, or start the command in its folder (this is "
+        f"{pathlib.Path.cwd()})"
+    )
 
 
 def load_attribute(module_name: str, name: str, example: str) -> Any:

@@ -67,7 +67,8 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
     """
     name, separator, variant = given.partition(":")
     own = _ROOT / _PACKAGE
-    paths = (pathlib.Path(name), _ROOT / name, own / name, own / f"{name}.py")
+    file = pathlib.Path(name).expanduser() if name.startswith("~/") else pathlib.Path(name)
+    paths = (file, _ROOT / name, own / name, own / f"{name}.py")
     path = next((str(path) for path in paths if path.is_file()), "")
     if not path:
         close = " or ".join(_close_variants(given)) or "a file of configs/"
@@ -114,7 +115,7 @@ def _pop_configs() -> dict[str, Any]:
 
 
 def _describe_failure(error: BaseException, path: str) -> str:
-    if isinstance(error, SyntaxError):
+    if isinstance(error, SyntaxError) and error.filename == path:
         return f"line {error.lineno}: SyntaxError: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == path]

@@ -97,7 +97,8 @@ def train(
 
     Raises:
       ConfigError: If the configuration does not fit the environment, `environment` cannot be
-        pickled, or another argument has a wrong value. Nothing is written.
+        pickled, or another argument has a wrong value. Nothing is written, unless a callback raises
+        it.
       WorkdirError: If the run directory cannot be used, or holds a run of another configuration.
       UserError: For any other error that the user can fix, e.g. of the environment. A run that has
         started is saved.

@@ -29,10 +29,14 @@ class _Tracking(callbacks.Callback):
 
     def on_start(self, run: callbacks.Run) -> None:
         """See `Callback`; raises UserError if the service fails."""
+        from laser_tf.monitoring import tensorboard  # It loads TensorFlow.
+
         self._open = contextlib.ExitStack()
         opened = self._service.open(run.workdir, self._project)
         self._tracked = self._open.enter_context(opened)
-        self._has_gap = False  # Whether the service lacks a row that `launch.plot` can send.
+        rows = tensorboard.read_rows(run.workdir / "tensorboard")
+        # Whether the service lacks a row that `launch.plot` can send, also of an earlier process.
+        self._has_gap = max(rows, default=-1) > self._tracked.env_frames
 
     def on_metrics(self, run: callbacks.Run, metrics: Mapping[str, float]) -> None:
         """See `Callback`. After a crash, rows that were sent before are not sent again."""

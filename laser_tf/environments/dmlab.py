@@ -120,7 +120,7 @@ class DMLabConfig(python_config.WorkerConfig):
         if self.hold_out:  # Otherwise test levels do not load.
             settings["allowHoldOutLevels"] = "true"
         if self.dataset_path:
-            settings["datasetPath"] = self.dataset_path
+            settings["datasetPath"] = str(pathlib.Path(self.dataset_path).expanduser())
         return settings
 
     def maker(self, task: str, rendering: bool) -> Callable[[int], dm_env.Environment]:
@@ -181,7 +181,7 @@ class LevelCache:
     """
 
     def __init__(self, folder: str):
-        self._folder = pathlib.Path(folder)
+        self._folder = pathlib.Path(folder).expanduser()
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def fetch(self, key: str, pk3_path: str) -> bool:

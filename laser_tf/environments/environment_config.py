@@ -21,7 +21,7 @@ class EnvironmentConfig(abc.ABC):
     suite: str  # name in environments.suites, e.g. atari or gymnasium
     task: str  # task of the suite, several with commas between them, or "all"
     num_envs: int = 32  # environments; of each task, which step together
-    max_broken_episodes: int = 20  # episodes; in a row of one environment, then the run ends
+    max_broken_episodes: int = 20  # episodes; max in a row of one environment; more end the run
     reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
     action_repeat: int = 1  # env frames; an agent step; their rewards add up
     max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: no limit

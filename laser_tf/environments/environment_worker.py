@@ -159,7 +159,9 @@ class Worker:
 
     def _reset_one(self, index: int) -> None:
         self._note_call(index)
-        environment = self._environments[index] or self._create(index)
+        environment = self._environments[index]
+        if environment is None:  # An environment of a user may be false, e.g. by its length.
+            environment = self._create(index)
         self._note_call(index)
         time_step = environment.reset()
         self._write(index, time_step, check_time_step(time_step, starts=True))

@@ -37,14 +37,17 @@ def make_environment(
     max_seed = _MAX_SEED + 1 - together
     if not 0 <= seed <= max_seed:  # ALE replaces a negative seed by a random seed.
         raise errors.ConfigError(f"seed must be between 0 and {max_seed}, got {seed}.")
-    environments = [
-        _make(config, task, num_envs, seed + index * num_envs, rendering, traceback_directory)
-        for index, task in enumerate(config.tasks)
-    ]
-    if len(environments) == 1:
-        environment = environments[0]
-    else:
-        environment = multi_task.MultiTask(config.tasks, environments)
+    with contextlib.ExitStack() as on_error:
+        environments = []
+        for index, task in enumerate(config.tasks):
+            own_seed = seed + index * num_envs
+            made = _make(config, task, num_envs, own_seed, rendering, traceback_directory)
+            on_error.callback(made.close)
+            environments.append(made)
+        environment = (
+            made if len(environments) == 1 else multi_task.MultiTask(config.tasks, environments)
+        )
+        on_error.pop_all()
     if config.reward_scales:
         scales = np.array(config.reward_scales, np.float32)
         environment.reward_scales = scales[environment.task_ids]

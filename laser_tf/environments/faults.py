@@ -90,6 +90,8 @@ class Faults:
           EnvironmentFailedError: If the limit is exceeded.
         """
         self.counts[kind] += 1
+        if step == 0 and not self._is_broken[index]:  # The last episode ended without a fault.
+            self._in_a_row[index] = 0
         if kind == RESTARTS or not self._is_broken[index]:  # Each start is an attempt.
             self._in_a_row[index] += 1
         self._is_broken[index] = True

@@ -22,8 +22,6 @@ class MultiTask(base.BatchedEnvironment):
         first = environments[0]
         for task, environment in zip(tasks, environments, strict=True):
             if environment.spec() != first.spec():
-                for other in environments:
-                    other.close()
                 raise errors.ConfigError(
                     f"tasks differ: {task} has {observations.describe(environment.spec())}, "
                     f"{tasks[0]} {observations.describe(first.spec())}; one agent needs the same "

@@ -88,10 +88,10 @@ class PythonConfig(WorkerConfig):
         super().__post_init__()
         config_checks.check_range(self, "text_length", 1, 10_000)
         for name, value in self.keyword_arguments().items():
-            if isinstance(self.arguments, Mapping) and not _survives_json(value):
+            if isinstance(self.arguments, Mapping) and not _survives_json({name: value}):
                 raise errors.ConfigError(
-                    f"arguments have {name}={value!r}, which config.json cannot hold: give "
-                    f"arguments as a text, '{name}={value!r}'"
+                    f"arguments must have names and values that JSON keeps, got {name}={value!r}. "
+                    f"Give arguments as a text, e.g. 'name={value!r}'."
                 )
 
     @property

@@ -34,10 +34,13 @@ def load_function(path: str, pickled: str = "") -> Callable[..., Any]:
     """Returns the function of a path "module:name", or of a value of `pickled_function`.
 
     Raises:
-      ConfigError: If the function does not exist or is not callable.
+      ConfigError: If the function or a module does not exist, or the function is not callable.
     """
     if pickled:
-        return pickle.loads(base64.b64decode(pickled))
+        try:
+            return pickle.loads(base64.b64decode(pickled))
+        except ModuleNotFoundError as error:  # Functions of modules are pickled by name.
+            raise user_code.missing_module(error.name) from error
     module_name, _, name = path.partition(":")
     function = user_code.load_attribute(module_name, name, example=f"{module_name}:make")
     if not callable(function):

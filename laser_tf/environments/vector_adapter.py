@@ -76,7 +76,8 @@ class VectorAdapter(base.Adapter):
           UnsupportedSpaceError: If other environments change, too.
         """
         options = None if starts.all() else {"reset_mask": starts.copy()}
-        others = {i: _copy(self._newest[i]) for i in np.flatnonzero(~starts)}
+        # A worker that restarts within a step has no newest observations yet.
+        others = {i: _copy(row) for i, row in enumerate(self._newest) if not starts[i]}
         result = self._first_reset or self._engine.reset(options=options)
         self._first_reset = None
         observation, infos = gymnasium_adapter.check_length("reset", result, 2)

@@ -146,7 +146,8 @@ class Service:
 
         Raises:
           WorkdirError: If the directory holds no run.
-          UserError: If the package raises an error, or `tracking.json` is damaged.
+          UserError: If the package raises an error, a file cannot be written, or `tracking.json` is
+            damaged.
         """
         config = config_values.flatten(run_directory.read_config(workdir))
         config.pop("environment.pickled_function", None)  # The user's code stays here.
@@ -162,7 +163,7 @@ class Service:
         try:
             with self._kind.open(self._package, project, name, config, run_id) as run:
                 yield TrackedRun(run, path, key, env_frames)
-        except self.error as error:
+        except (self.error, OSError) as error:  # MLflow copies files to the path of a server.
             remedy = self._kind.remedy
             if run_id:
                 remedy += f"; to create a new run at the service, delete {path}"

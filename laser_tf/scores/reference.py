@@ -62,12 +62,6 @@ def reference_scores(suite: str) -> dict[str, tuple[float, float]]:
 
 
 @functools.cache
-def dmlab_test_levels() -> dict[str, str]:
-    """Returns each DMLab-30 level's name in training -> its name in testing; 28 are the same."""
-    return {row["train_level"]: row["test_level"] for row in _rows("dmlab30")}
-
-
-@functools.cache
 def dopamine_curves() -> "pd.DataFrame":
     """Returns Dopamine's returns: the columns game, agent, env_frames and value."""
     import pandas as pd

@@ -1,5 +1,6 @@
 """Configurations by name, and overrides of their values; flags: launch/config_flag_test.py."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -50,12 +51,16 @@ class LoadConfigTest(parameterized.TestCase):
             expected = laser_tf.load_config("laser:catch")
             assert laser_tf.load_config("mine.py") == expected
             assert laser_tf.load_config(pathlib.Path("mine.py")) == expected
+            assert laser_tf.load_config("~/mine.py") == expected
             import configs
             assert configs.OWN
             assert not {{"tensorflow", "reverb", "ray"}} & set(sys.modules)
         """
         command = [sys.executable, "-c", textwrap.dedent(program)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            command, cwd=folder, env={**os.environ, "HOME": str(folder)}, capture_output=True,
+            text=True, timeout=60,
+        )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
 
 

@@ -43,6 +43,9 @@ class KeepBestTest(absltest.TestCase):
         self.assertEqual([array.shape for array in best.arrays], [(2, 3), (1,)])
         self._evaluate(self._start(), 1.5)
         self.assertEqual(best_weights.read(self._workdir).mean_return, 2.0)
+        with mock.patch.object(best_weights, "write") as write:
+            self._evaluate(self._start(), 2.0)
+        write.assert_not_called()
         self._evaluate(self._start(), 2.5)
         np.testing.assert_array_equal(best_weights.read(self._workdir).arrays[1], [2.5])
 

@@ -106,25 +106,31 @@ class LiveTrackingTest(parameterized.TestCase):
             entries, {key: {"id": run_id, "env_frames": 200} for key, run_id in ids.items()}
         )
 
-    def test_failure_is_logged_and_its_rows_are_sent_later(self):
+    @parameterized.parameters(ServiceError, PermissionError)
+    def test_failure_is_logged_and_its_rows_are_sent_later(self, failure):
         writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
-        for env_frames in (100, 200, 300):
-            writer.write(env_frames, {"loss/policy": env_frames / 2})
         mlflow, later = _mlflow(), _mlflow()
         callback = self._start(callbacks.MlflowCallback, mlflow)
+        for env_frames in (100, 200, 300):
+            writer.write(env_frames, {"loss/policy": env_frames / 2})
         self._send(callback, 100)
-        mlflow.log_metrics.side_effect = ServiceError("no such\nserver")
+        mlflow.log_metrics.side_effect = failure("no such\nserver")
         with self.assertLogs(level="WARNING") as logs:
             self._send(callback, 200, 250)
         self.assertLen(logs.output, 1)
         messages.assert_names(logs.output[0], "no such server", "--track=mlflow")
         mlflow.log_metrics.side_effect = None
         self._send(callback, 300)
-        mlflow.log_artifact.side_effect = ServiceError("no such server")
+        mlflow.log_artifact.side_effect = failure("no such server")
         with self.assertLogs(level="WARNING"):
             callback.on_end(views.run(self._workdir))
+        resumed = self._start(callbacks.MlflowCallback, _mlflow())
+        writer.write(400, {"loss/policy": 200.0})
+        self._send(resumed, 400)
         with mock.patch.dict(sys.modules, {"mlflow": later}):
-            self.assertEqual(tracking.send_run(self._workdir, "mlflow", "mine"), 2)
+            self.assertEqual(tracking.send_run(self._workdir, "mlflow", "mine"), 3)
+        steps = [call.kwargs["step"] for call in later.log_metrics.call_args_list]
+        self.assertEqual(steps, [200, 300, 400])
         later.start_run.assert_called_once_with(run_id="abc")
 
     def test_error_at_the_start_is_one_line(self):

@@ -5,6 +5,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 from dm_env import specs
+from gymnasium import spaces
 
 from laser_tf import observations
 from laser_tf.environments import (
@@ -12,6 +13,7 @@ from laser_tf.environments import (
     canonical_observations,
     environment_check,
     faults,
+    gymnasium_adapter,
     suites,
 )
 from testing import messages
@@ -60,6 +62,10 @@ class RolloutTest(parameterized.TestCase):
         self.assertEqual(mask.dtype, bool)
         np.testing.assert_array_equal(mask.sum(-1), 2)
         np.testing.assert_array_equal(outputs.reward[1::2], 1)
+
+    def test_offset_of_the_observation_is_not_that_of_the_mask(self):
+        space, mask = spaces.Discrete(3, start=5), specs.Array([2], bool)
+        self.assertEqual(gymnasium_adapter.observation_offsets(space, mask), [0, 5])
 
     @parameterized.parameters(
         ("shape", (15, 16)), ("none allowed", ("every action",)), ("missing", ("info",))

@@ -119,6 +119,7 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Dict(action_mask=spaces.MultiBinary(3)), ("action_mask",)),
         (spaces.MultiDiscrete(np.zeros(0, int)), ("[0]",)),
         (spaces.Box(0, 255, [12, 84, 84], np.uint8), ("[12, 84, 84]", "channels")),
+        (spaces.Box(0, 255, [3, 60, 80], np.uint8), ("[3, 60, 80]", "channels")),
         (spaces.Dict(a=spaces.Discrete(2**33)), ("['a']", "8589934592")),
         (spaces.Dict(a=spaces.MultiDiscrete([2, 2**33])), ("['a']", "8589934594")),
     )

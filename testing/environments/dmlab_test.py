@@ -91,9 +91,9 @@ class LevelTest(DMLabTest):
             {"mixerSeed": "1611489005", "allowHoldOutLevels": "true"},  # 0x600D5EED
         ),
         (
-            {"dataset_path": "/images"},
+            {"dataset_path": "~/images"},
             "rooms_collect_good_objects_train",
-            {"mixerSeed": "0", "datasetPath": "/images"},
+            {"mixerSeed": "0", "datasetPath": str(pathlib.Path.home() / "images")},
         ),
     )
     def test_engine_has_the_settings_of_the_config(self, options, level, settings):
@@ -105,10 +105,16 @@ class LevelTest(DMLabTest):
         )
 
     def test_levels_are_those_with_reference_scores(self):
-        self.assertEqual(dmlab.LEVELS, tuple(reference.dmlab_test_levels()))
-        for task, test_level in reference.dmlab_test_levels().items():
-            self.assertEqual(dmlab.DMLabConfig(hold_out=True).level(task), test_level)
-            self.assertEqual(dmlab.DMLabConfig().level(task), task)
+        config = dmlab.DMLabConfig(hold_out=True)
+        held_out = [config.level(task) for task in dmlab.LEVELS]
+        self.assertEqual(
+            [level for level in held_out if level not in dmlab.LEVELS],
+            ["rooms_collect_good_objects_test", "rooms_exploit_deferred_effects_test"],
+        )
+        known = reference.reference_scores("dmlab")  # Both levels of a task.
+        self.assertEqual({*dmlab.LEVELS, *held_out}, set(known))
+        own = [dmlab.DMLabConfig().level(task) for task in dmlab.LEVELS]
+        self.assertEqual(own, list(dmlab.LEVELS))
 
 
 class EnvironmentTest(DMLabTest):
@@ -151,8 +157,9 @@ class MissingPackageTest(absltest.TestCase):
 class LevelCacheTest(DMLabTest):
     def test_map_is_compiled_once_for_all_runs(self):
         folder = self._folder / "of" / "maps"
-        for _ in range(2):
-            options = {"num_envs": 1, "level_cache": str(folder)}
+        self.enter_context(mock.patch.dict(os.environ, HOME=str(self._folder)))
+        for path in (str(folder), "~/of/maps"):
+            options = {"num_envs": 1, "level_cache": path}
             with rollouts.make("dmlab", TASK, **options) as environment:
                 environment.reset()
         maps = [[entry["fetched"] for entry in engine] for engine in self._calls("compile")]

@@ -45,6 +45,7 @@ class RejectedValuesTest(parameterized.TestCase):
         # Evaluations and exports read arguments from a file, which would change these.
         ("gymnasium", {"arguments": {"levels": {1: "a"}}}, ("arguments", "levels={1: 'a'}")),
         ("gymnasium", {"arguments": {"size": (3, 4)}}, ("arguments", "size=(3, 4)")),
+        ("gymnasium", {"arguments": {1: 2}}, ("arguments", "1=2", "name=2")),
         ("gymnasium", {"arguments": "text=don't, size=3"}, ("arguments", "don't", "quotes")),
         ("gymnasium", {"arguments": "size=(3, 4"}, ("arguments", "size=(3, 4", "brackets")),
         ("dm_env", {"task": "my_module"}, ("my_module", "my_module:make")),

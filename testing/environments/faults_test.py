@@ -118,6 +118,16 @@ class FaultsTest(parameterized.TestCase):
         with messages.raises(faults.EnvironmentFailedError, *named):
             _run(environment, 4 * LENGTH)
 
+    def test_failed_starts_count_only_within_one_start(self):
+        found = faults.Faults(1, limit=1)
+        for _ in range(3):  # Each second attempt starts a complete episode.
+            found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
+            for is_first in (True, False):
+                found.follow(np.array([is_first]))
+        found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
+        with messages.raises(faults.EnvironmentFailedError, "environment.max_broken_episodes", 2):
+            found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
+
     def test_tasks_name_their_faults_and_count_together(self):
         parts = [Counting(2), Counting(2, {(1, 0): {"reward": NAN}})]
         parts[1].faults = faults.Faults(2, name="second")

@@ -1,11 +1,15 @@
 """Functions of users that create environments, as workers call them."""
 
 import os
+import pathlib
+import sys
+import types
 from unittest import mock
 
 import dm_env
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.environments import (
     faults,
     function_suites,
@@ -56,6 +60,16 @@ class PickledFunctionsTest(parameterized.TestCase):
     def test_no_environment_is_rejected(self):
         with messages.raises(faults.UnsupportedSpaceError, "lambda", "int"):
             _call(lambda: 3)
+
+    def test_missing_module_of_a_function_is_named_with_the_remedy(self):
+        module = types.ModuleType("module_that_moved")
+        exec("def make(): pass", vars(module))  # A function of the module.
+        config = suites.config_class("gymnasium")()
+        with mock.patch.dict(sys.modules, module_that_moved=module):
+            config = pickled_functions.configure(config, module.make)
+        named = "module_that_moved", "install", pathlib.Path.cwd()
+        with messages.raises(errors.ConfigError, *named):
+            config.maker(config.task, rendering=False)(3)
 
 
 if __name__ == "__main__":

@@ -253,8 +253,9 @@ environment.close()
         before = _memory_files()
         with make("dm_env", f"{SMALL}:Beacons") as environment:
             environment.reset()
-        with self.assertRaises(ValueError), make("dm_env", f"{SMALL}:NUMBER"):
-            pass
+        for tasks in (f"{SMALL}:NUMBER", f"{SMALL}:Beacons,{SMALL}:NUMBER"):
+            with messages.raises(ValueError, "NUMBER"), make("dm_env", tasks):
+                pass
         self.assertEqual(_memory_files(), before)
 
 
@@ -296,6 +297,25 @@ class WorkerTest(absltest.TestCase):
             self.assertEmpty(worker.step([command] * 2, np.zeros(2, np.int32)))
         self.assertEqual([index for index, _ in calls], [0, 1, 0, 0, 1, 1])
         self.assertLen({called_at for _, called_at in calls}, len(calls))
+
+    def test_environment_of_length_0_is_created_once(self):
+        made = []
+
+        class Empty(small_environments.Beacons):
+            def __init__(self, seed):
+                super().__init__(seed)
+                made.append(seed)
+
+            def __len__(self):
+                return 0
+
+        worker = environment_worker.Worker(
+            0, self._file(), make=Empty, seeds=[5], action_repeat=1, max_words=1
+        )
+        worker.describe()
+        for _ in range(2):
+            self.assertEmpty(worker.step([environment_worker.RESET], None))
+        self.assertEqual(made, [5])
 
     def test_memory_of_other_specs_is_rejected_and_not_resized(self):
         file = self._file()

@@ -90,6 +90,17 @@ class VectorTest(parameterized.TestCase):
         np.testing.assert_array_equal(steps.discount[2], 1)
         np.testing.assert_array_equal(steps.observation[2], steps.observation[1])
 
+    def test_exception_restarts_episodes_that_start_in_its_step(self):
+        actions = np.array([[0, 0], [0, 1]] * 3, np.int32)  # Environment 0 leaves in step 3.
+        with make("make_breaking", num_envs=2, arguments="fault=raise, at=4") as environment:
+            steps = rollouts.run(environment, actions)
+            self.assertEqual(environment.fault_counts(), {faults.RESTARTS: 2})
+        starts = [np.flatnonzero(column).tolist() for column in steps.is_first.T]
+        self.assertEqual(starts, [[0, 4], [0, 5]])
+        np.testing.assert_array_equal(steps.discount[:, 0], [1, 1, 1, 0, 1, 1, 1])
+        np.testing.assert_array_equal(steps.discount[:, 1], 1)
+        np.testing.assert_allclose(steps.observation[4:, 0, 0], [0, -1 / 3, -2 / 3], atol=1e-6)
+
     def test_reset_that_ignores_its_mask_ends_the_run(self):
         config = vector_suite.VectorConfig(
             task="gymnasium:make_vec", arguments="id=CartPole-v1", num_envs=4,

@@ -4,8 +4,10 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 from absl.testing import absltest
@@ -75,6 +77,15 @@ class ExamplesTest(commands.CommandTest):
         config = fakes.catch_config()
         run_directory.open_workdir(self.workdir, dataclasses.asdict(config), {})
         with messages.raises(errors.UserError, self.workdir, config.replay.scheme):
+            read_replay.read(self.workdir, unrolls=1)
+
+    def test_checkpoint_that_is_replaced_is_reported(self):
+        run_directory.open_workdir(self.workdir, dataclasses.asdict(fakes.catch_config()), {})
+        replaced = shutil.Error([("a", "b", "No such file or directory")])
+        with (
+            mock.patch.object(shutil, "copytree", side_effect=replaced),
+            messages.raises(errors.UserError, self.workdir, "No such file or directory"),
+        ):
             read_replay.read(self.workdir, unrolls=1)
 
 

@@ -34,6 +34,7 @@ class LoadTest(parameterized.TestCase):
 
     @parameterized.parameters(
         ("no Python", "line 1", "SyntaxError"),
+        ("x = 1\ncompile('no Python', 'other.py', 'exec')", "line 2", "SyntaxError", "other.py"),
         ("x = 1\ny = x / 0", "line 2", "ZeroDivisionError"),
         ("import nothing_such", "line 1", "ModuleNotFoundError", "nothing_such"),
         ("def get_config():\n  return int('x')", "line 2", "ValueError"),

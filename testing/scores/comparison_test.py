@@ -13,6 +13,7 @@ class ComparisonTest(parameterized.TestCase):
     def test_estimates(self):
         # Means of the seeds: 1, 1, 3 and 9.
         self.assertEqual(comparison.median(SCORES).value, 2.0)
+        self.assertEqual(comparison.median(np.array([[0.0, 1.0], [8.0, 3.0]])).value, 3.0)
         self.assertEqual(comparison.mean(SCORES).value, 3.5)
         # The middle four of 0, 1, 1, 2, 2, 4, 8 and 10.
         self.assertEqual(comparison.interquartile_mean(SCORES).value, (1 + 2 + 2 + 4) / 4)

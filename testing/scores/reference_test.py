@@ -26,18 +26,6 @@ class ReferenceTest(parameterized.TestCase):
     def test_unknown_task_has_none(self, suite, task):
         self.assertTrue(math.isnan(reference.normalised(suite, task, 100.0)))
 
-    def test_two_dmlab_levels_have_a_test_version(self):
-        levels = reference.dmlab_test_levels()
-        self.assertLen(levels, 30)
-        different = {level: test for level, test in levels.items() if level != test}
-        self.assertEqual(
-            different,
-            {
-                "rooms_collect_good_objects_train": "rooms_collect_good_objects_test",
-                "rooms_exploit_deferred_effects_train": "rooms_exploit_deferred_effects_test",
-            },
-        )
-
     def test_minatar_reference_is_above_random(self):
         scores = reference.reference_scores("minatar")
         self.assertEqual(sorted(scores), sorted(minatar.GAMES))
