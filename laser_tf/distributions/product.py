@@ -100,9 +100,9 @@ class ProductStatistics(policy_statistics.PolicyStatistics):
 
     def divergence_gradient(self, average: tuple, parameters: tuple) -> tf.Tensor:
         """See `PolicyStatistics`."""
-        gradient = self._integers.divergence_gradient(average[0], parameters[0])
+        integers = self._integers.divergence_gradient(average[0], parameters[0])
         floats = self._floats.divergence_gradient(average[1], parameters[1])
-        return tf.concat([gradient, floats], axis=-1)
+        return tf.concat([integers, floats], axis=-1)
 
     def entropy_gradient(self, parameters: tuple) -> tf.Tensor:
         """See `PolicyStatistics`."""
