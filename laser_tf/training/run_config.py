@@ -69,7 +69,10 @@ class RunConfig:
             )
         with config_choices.in_section("cluster"):
             if not self.cluster.actors:
-                self.cluster.check_one_process()
+                self.cluster.check_defaults(
+                    ("envs_per_actor", "address", "learners"),
+                    "without cluster.actors, which needs Ray",
+                )
             batch_size = self.share_of_replay.batch_size
         if batch_size % self.learner.num_devices:
             raise errors.ConfigError(
