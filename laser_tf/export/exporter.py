@@ -34,14 +34,8 @@ def export(
 ) -> None:
     """Writes the policy of a run's newest weights, with a model card, into a new directory.
 
-    Args:
-      workdir: Run directory.
-      output: New directory, which is complete or absent afterwards.
-      compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
-        of an evaluation of the run on this machine, or float32 in TFLite and ONNX.
-      trust_config: Whether the run's `config.json` may name modules to import.
-      best: Whether to export `best_weights` instead of the newest weights.
-      model_format: One of `FORMATS`.
+    For the arguments see `api.policies.export_policy`. `compute_dtype` "" is that of an evaluation
+    of the run on this machine, or float32 in TFLite and ONNX. `model_format` is one of `FORMATS`.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists, cannot be written or is
