@@ -4,7 +4,6 @@ A scheme outside this package is named by its path "module:Class"; see docs/exte
 """
 
 import importlib
-from collections.abc import Mapping
 from typing import Any
 
 from laser_tf import config_values, errors, user_code
@@ -52,9 +51,3 @@ def keys(scheme: str) -> tuple[str, ...]:
 def schemes_with(key: str) -> list[str]:
     """Returns the names of the schemes that have a key."""
     return [name for name in _SCHEMES if key in keys(name)]
-
-
-def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
-    """Returns the values of section `replay` for another scheme, without keys that it lacks."""
-    known = keys(scheme)
-    return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}
