@@ -266,6 +266,5 @@ def _check_names(
 ) -> None:
     for name in given:
         if name not in known:
-            close = config_values.close_names(name, known)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+            hint = config_values.hint(name, known)
             raise errors.ConfigError(f"config has no {what} {name!r}: {hint}{remark}")
