@@ -76,7 +76,8 @@ def check_name(what: str, name: str, known: Collection[str], example: str = "") 
 
 def hint(name: str, known: Iterable[str], example: str = "") -> str:
     """Returns close names for an unknown name, or else an example or all known names."""
-    if close := close_names(name, known) if name else []:
+    close = close_names(name, known) if name else []
+    if close:
         return f"did you mean {' or '.join(close)}?"
     return f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
 
