@@ -82,7 +82,7 @@ def _operations(
     config = run_config.parse(values).replay
     assert isinstance(config, contextual.Contextual)
     size = config.steps_per_entry // config.unroll_length
-    store = sequence_store.SequenceStore(config, signature, seed=0)
+    store = sequence_store.SequenceStore(config, signature)
     _fill(store, unrolls, keys, size)
     seconds: collections.defaultdict[str, float] = collections.defaultdict(float)
 
