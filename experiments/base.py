@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from laser_tf import config_values, errors
+from laser_tf import config_values
 from laser_tf.plotting import tables
 
 Overrides = dict[str, Any]  # of a configuration, "section.key" -> value
@@ -53,10 +53,4 @@ def find() -> dict[str, Experiment]:
 def load(name: str) -> Experiment:
     """Returns an experiment; raises UserError for an unknown name."""
     known = find()
-    if name not in known:
-        close = config_values.close_names(name, known) or list(known)
-        raise errors.UserError(
-            f"--experiment must be one of {', '.join(known)}, got {name!r}. Use "
-            f"{' or '.join(close[:3])}."
-        )
-    return known[name]
+    return known[config_values.check_name("--experiment", name, known)]

@@ -4,7 +4,7 @@ import ast
 import copy
 import difflib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from laser_tf import errors
@@ -64,6 +64,22 @@ def parse_text(text: str, expected: Any) -> Any:
         return float(value)
     is_single = typing.get_origin(expected) is tuple and not isinstance(value, tuple | list)
     return (value,) if is_single else value
+
+
+def check_name(what: str, name: str, known: Collection[str], example: str = "") -> str:
+    """Returns a known name; raises ConfigError with close names, or else `example` or all names."""
+    if name in known:
+        return name
+    remedy = hint(str(name or ""), known, example)
+    raise errors.ConfigError(f"{what} must be a known name, got {name!r}: {remedy}")
+
+
+def hint(name: str, known: Iterable[str], example: str = "") -> str:
+    """Returns close names for an unknown name, or else an example or all known names."""
+    close = close_names(name, known) if name else []
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
 
 
 def close_names(name: str, known: Iterable[str]) -> list[str]:

@@ -53,8 +53,7 @@ def load_attribute(module_name: str, name: str, example: str) -> Any:
         return operator.attrgetter(name)(module)
     except AttributeError:
         public = [known for known in vars(module) if not known.startswith("_")]
-        close = config_values.close_names(name, public)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"use e.g. {example}"
+        hint = config_values.hint(name, public, example)
         raise errors.ConfigError(f"module {module_name} has no {name!r}: {hint}") from None
 
 

@@ -79,7 +79,8 @@ def main() -> None:
     agent = assembly.build_agent(config, spec, "float32", seed=0)
     signature = assembly.unroll_signature(config, spec, agent)
     limit_bytes = int(_MEMORY_LIMIT_GB.value * _GIGABYTE)
-    min_bytes = memory.resident_bytes() + memory.min_server_bytes(config.replay, signature)
+    unroll_bytes = memory.reverb_unroll_bytes(signature)
+    min_bytes = memory.resident_bytes() + unroll_bytes * config.replay.min_memory_unrolls
     if 0 < limit_bytes < min_bytes:
         raise command_line.UsageError(
             f"--memory_limit_gb must be at least {min_bytes / _GIGABYTE + 0.01:.2f} for this "

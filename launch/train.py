@@ -25,7 +25,7 @@ if __name__ == "__main__":
 import dataclasses
 import logging
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -70,7 +70,10 @@ def main() -> None:
         )
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     overridden = command_line.key_values(_OVERRIDE, "SECTION.KEY=VALUE")
-    config = _with_overrides(config, workdir, overridden)
+    values = dataclasses.asdict(config)
+    overrides.check(overridden, values)
+    changes = config_flag.parse_texts(values, overridden)
+    config = plans.with_overrides(config, workdir, changes)
     command_line.check_elsewhere(config.replay.address, config.cluster.address)
     if config.cluster.actors and _CALLBACKS.value:
         raise command_line.UsageError(
@@ -90,15 +93,6 @@ def main() -> None:
     stopped_by = _run_fleet(plan) if config.cluster.actors else _run(plan, callbacks)
     if stopped_by:
         interruption.end_by(stopped_by)
-
-
-def _with_overrides(
-    config: run_config.RunConfig, workdir: pathlib.Path, texts: Mapping[str, str]
-) -> run_config.RunConfig:
-    """Returns the configuration with the overrides of earlier commands and of this command."""
-    values = dataclasses.asdict(config)
-    overrides.check(texts, values)
-    return plans.with_overrides(config, workdir, config_flag.parse_texts(values, texts))
 
 
 def _run(plan: plans.Plan, callbacks: Sequence[callbacks_module.Callback]) -> int | None:

@@ -35,7 +35,7 @@ def r2d2_catch_config(**sections) -> run_config.RunConfig:
             torso="flat", core_size=32, hidden_units=32, discount=0.99, n_steps=3, target_period=100
         )
     )
-    values["replay"] = schemes.switched(values["replay"], "sequences") | {
+    values["replay"] = switched(values["replay"], "sequences") | {
         "unroll_length": 5,
         "sequence_length": 10,
         "sequence_overlap": 5,
@@ -76,18 +76,24 @@ def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
     values["agent"] = dataclasses.asdict(
         registry.config_class(kind)(torso="flat", entropy_cost=0.01)
     )
-    values["replay"] = schemes.switched(values["replay"], "alternating") | {
+    values["replay"] = switched(values["replay"], "alternating") | {
         "replay_ratio": 2.0,
         "batch_size": 4,
     }
     return _parse(values, sections)
 
 
+def switched(values: dict, scheme: str) -> dict:
+    """Returns the values of section `replay` for another scheme, without keys that it lacks."""
+    known = schemes.keys(scheme)
+    return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}
+
+
 def _parse(values: dict, sections: dict) -> run_config.RunConfig:
     """Parses nested values with sections of overrides, which may switch the replay scheme."""
     for section, overrides in sections.items():
         if section == "replay" and "scheme" in overrides:
-            values[section] = schemes.switched(values[section], overrides["scheme"])
+            values[section] = switched(values[section], overrides["scheme"])
         values[section].update(overrides)
     return run_config.parse(values)
 

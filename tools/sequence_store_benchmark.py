@@ -22,8 +22,7 @@ from absl import app, flags
 from configs import r2d2
 from laser_tf.replay import sequence_store, stored_unroll
 from laser_tf.replay.schemes import contextual
-from laser_tf.replay.schemes import registry as schemes
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 from tools import unrolls as tools_unrolls
 
 _KEYS = flags.DEFINE_list("keys", ["100000", "1000000"], "sequences in the store")
@@ -38,7 +37,8 @@ def main(_: list[str]) -> None:
     """Prints a JSON object for each level of compression and each number of sequences."""
     values = r2d2.get_config("atari").to_dict()
     values["environment"]["task"] = _TASK.value
-    values["replay"] = schemes.switched(values["replay"], "contextual") | {"priority_exponent": 0.9}
+    changes = {"replay.scheme": "contextual", "replay.priority_exponent": 0.9}
+    values = config_choices.override(values, changes)
     config = run_config.parse(values)
     signature, generated = tools_unrolls.generate(config)
     parts = [tree.map_structure(np.copy, next(generated)) for _ in range(_PLAYED)]
@@ -82,7 +82,7 @@ def _operations(
     config = run_config.parse(values).replay
     assert isinstance(config, contextual.Contextual)
     size = config.steps_per_entry // config.unroll_length
-    store = sequence_store.SequenceStore(config, signature, seed=0)
+    store = sequence_store.SequenceStore(config, signature)
     _fill(store, unrolls, keys, size)
     seconds: collections.defaultdict[str, float] = collections.defaultdict(float)
 

@@ -7,7 +7,7 @@ No other module names it. A user's agent is a class `module:Class`, see docs/ext
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from laser_tf import errors, user_code
+from laser_tf import config_values, errors, user_code
 
 if TYPE_CHECKING:
     from laser_tf.agents import agent_config, base
@@ -27,12 +27,7 @@ def config_class(name: str) -> "type[agent_config.AgentConfig]":
     """Returns the configuration class of an agent; raises ConfigError if the name is unknown."""
     if user_code.is_path(name):
         return _load_custom(name).config_class
-    if name not in tuple(_AGENTS):  # A tuple also accepts unhashable values.
-        choices = ", ".join(map(repr, _AGENTS))
-        raise errors.ConfigError(
-            f"name must be one of {choices}, got {name!r}. Use e.g. {DEFAULT!r}, or "
-            "my_module:MyAgent."
-        )
+    config_values.check_name("name", name, tuple(_AGENTS))  # A tuple accepts unhashable values.
     return _load(_AGENTS[name][0])
 
 

@@ -119,16 +119,32 @@ def _initial_weights(
     trust_config: bool,
 ) -> "initial_weights.InitialWeights | None":
     """Returns the weights of another run that are the initial weights of this run, if any."""
-    is_resumed = (workdir / run_directory.CONFIG_FILE).exists()
-    if not wanted and not (is_resumed and run_directory.read_origin(workdir)):
+    source = find_origin(workdir, wanted)
+    if not source:
         return None
     from laser_tf.training import initial_weights
 
     named = *config.environment.user_code(), *run_config.user_code_of(dataclasses.asdict(config))
-    initial = initial_weights.find(workdir, wanted, named, trust_config)
-    if initial:
-        initial_weights.check(initial, config, spec)
+    initial = initial_weights.read(source, named, trust_config)
+    initial_weights.check(initial, config, spec)
     return initial
+
+
+def find_origin(workdir: pathlib.Path, wanted: pathlib.Path | None) -> pathlib.Path | None:
+    """Returns the run whose weights a run has to start from; None for its own or random weights.
+
+    `wanted` is the directory of the other run, by default that in the run's `config.json`. Raises
+    WorkdirError if the run started from another run.
+    """
+    if not (workdir / run_directory.CONFIG_FILE).exists():
+        return wanted
+    origin = run_directory.read_origin(workdir)
+    if wanted and (not origin or wanted.resolve() != pathlib.Path(origin).resolve()):
+        raise run_directory.WorkdirError(
+            f"--init_from must be {origin or 'left out'} for {workdir}, which started from "
+            f"{origin or 'fresh weights'}, got {wanted}. Use another --workdir for a new run."
+        )
+    return pathlib.Path(origin) if origin and not run_directory.has_checkpoint(workdir) else None
 
 
 @contextlib.contextmanager

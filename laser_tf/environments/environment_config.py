@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-from laser_tf import config_checks, errors
-from laser_tf.environments import base, suites
+from laser_tf import config_checks, config_values, errors
+from laser_tf.environments import base
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class EnvironmentConfig(abc.ABC):
                 "class, or override its check_task."
             )
         what = f"task of {self.suite}"
-        return suites.check_name(what, task, self.known_tasks, self.example_task)
+        return config_values.check_name(what, task, self.known_tasks, self.example_task)
 
     def user_code(self) -> tuple[str, ...]:
         """Returns the tasks that import modules outside this package."""

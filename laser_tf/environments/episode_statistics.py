@@ -13,8 +13,9 @@ MIN_LENGTH_LIMIT = 100_000  # Agent steps.
 class Episode(NamedTuple):
     """A finished episode."""
 
-    environment: int  # Index in the batch.
+    environment: int  # Index in the batch; its seed is that of the first environment plus this.
     task: int  # Index of the task.
+    first_step: int  # Agent steps of the environment before the episode.
     episode_return: float  # Sum of raw rewards, before any scaling.
     length: int  # Agent steps.
 
@@ -32,6 +33,7 @@ class EpisodeTracker:
         self._scales = environment.reward_scales
         self._returns = np.zeros(environment.num_envs, np.float64)
         self.lengths = np.zeros(environment.num_envs, int)  # Agent steps of unfinished episodes.
+        self._step = -1  # Index of the newest step.
 
     def update(self, env_output: types.EnvOutput) -> list[Episode]:
         """Adds the next step [N] and returns the episodes that have ended before it."""
@@ -39,6 +41,7 @@ class EpisodeTracker:
             Episode(
                 int(index),
                 int(self._task_ids[index]),
+                self._step - int(self.lengths[index]),
                 float(self._returns[index] / self._scales[index]),
                 int(self.lengths[index]),
             )
@@ -46,4 +49,5 @@ class EpisodeTracker:
         ]
         self._returns = np.where(env_output.is_first, 0.0, self._returns + env_output.reward)
         self.lengths = np.where(env_output.is_first, 0, self.lengths + 1)
+        self._step += 1
         return finished

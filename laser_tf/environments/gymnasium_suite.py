@@ -9,8 +9,8 @@ from typing import Any
 
 import dm_env
 
-from laser_tf import errors, user_code
-from laser_tf.environments import faults, python_config, suites
+from laser_tf import config_values, errors, user_code
+from laser_tf.environments import faults, python_config
 
 _ID = re.compile(r"([A-Za-z_][\w.]*:)?[\w./-]+")
 _OLD_GYM = "GymV"  # Ids whose argument env_id makes the package gym import a module.
@@ -109,7 +109,7 @@ def _check_id(package: str, name: str, registry: Mapping[str, Any]) -> None:
                 f"with --suite={suite} --task={name}"
             )
     try:
-        suites.check_name("gymnasium environment", name, registry, example="CartPole-v1")
+        config_values.check_name("gymnasium environment", name, registry, example="CartPole-v1")
     except ValueError as error:
         remedy = (
             f"{package} must register it when it is imported"

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import dm_env
 import numpy as np
 
-from laser_tf import config_checks, errors
-from laser_tf.environments import python_config, suites
+from laser_tf import config_checks, config_values, errors
+from laser_tf.environments import python_config
 
 # Factors of the codes of object (up to 10), colour (up to 5) and state (up to 3) of a cell. A torso
 # divides by 255, so the small codes of MiniGrid would hardly differ.
@@ -38,7 +38,7 @@ class MiniGridConfig(python_config.WorkerConfig):
     def check_task(self, task: str) -> str:
         """Checks a name against those that MiniGrid registers."""
         known = [name for name in _load_gymnasium().registry if name.startswith(_PREFIXES)]
-        return suites.check_name("task of minigrid", task, known, self.example_task)
+        return config_values.check_name("task of minigrid", task, known, self.example_task)
 
     def max_words(self) -> int:
         """See `WorkerConfig`."""

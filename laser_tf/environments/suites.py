@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from laser_tf import config_values, errors, user_code
+from laser_tf import config_values, user_code
 
 if TYPE_CHECKING:
     from laser_tf.environments import environment_config
@@ -41,21 +41,9 @@ def config_class(suite: str) -> "type[environment_config.EnvironmentConfig]":
         found = user_code.load_class("suite", suite, base)
         user_code.check_decorated("suite", suite, found, base)
         return found
-    check_name("suite", suite, SUITES)
+    config_values.check_name("suite", suite, SUITES)
     module, name = _SUITES[suite].split(":")
     return getattr(importlib.import_module(f"laser_tf.environments.{module}"), name)
-
-
-def check_name(what: str, name: str, known: Collection[str], example: str = "") -> str:
-    """Returns a known name; raises ConfigError with close names, or else `example` or all names."""
-    if name in known:
-        return name
-    close = config_values.close_names(str(name), known) if name else []
-    if close:
-        hint = f"did you mean {' or '.join(close)}?"
-    else:
-        hint = f"names are like {example!r}" if example else f"use one of {', '.join(known)}"
-    raise errors.ConfigError(f"{what} must be a known name, got {name!r}: {hint}")
 
 
 def of_gymnasium_id(name: str, ids: str, known: Collection[str]) -> str:

@@ -1,7 +1,7 @@
 """Runs a fixed number of episodes and summarises their returns."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -9,17 +9,9 @@ from laser_tf import types
 from laser_tf.environments import base, environment_config, episode_statistics, faults
 from laser_tf.scores import aggregates, reference
 
+Episode: TypeAlias = episode_statistics.Episode
+
 _MAX_ENVIRONMENTS = 32  # Of all tasks together; each task has at least one.
-
-
-class Episode(NamedTuple):
-    """A finished episode and its position in the steps of its environment."""
-
-    environment: int  # Index in the batch; its seed is that of the first environment plus this.
-    task: int  # Index of its task.
-    first_step: int  # Agent steps of the environment before the episode.
-    episode_return: float  # Sum of raw rewards.
-    length: int  # Agent steps.
 
 
 def environments_per_task(episodes: int, num_tasks: int) -> int:
@@ -58,11 +50,10 @@ def run_episodes(
     finished: list[Episode] = []
     actions: list[np.ndarray] = []
     while len(finished) < episodes * num_tasks:
-        for index, task, episode_return, length in tracker.update(env_output):
-            if quotas[index]:
-                quotas[index] -= 1
-                first_step = len(actions) - 1 - length
-                finished.append(Episode(index, task, first_step, episode_return, length))
+        for episode in tracker.update(env_output):
+            if quotas[episode.environment]:
+                quotas[episode.environment] -= 1
+                finished.append(episode)
         lengths = tracker.lengths * np.sign(quotas)
         if lengths.max() > limit:
             task = environment.tasks[environment.task_ids[lengths.argmax()]]

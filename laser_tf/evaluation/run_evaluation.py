@@ -31,21 +31,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluates the newest weights of a run and writes the result, see `evaluation_files`.
 
-    Args:
-      workdir: Run directory.
-      episodes: Number of episodes of each task, at least 1.
-      seed: Seed of environments and actions.
-      video: Whether to write a video of the median episode of each task to `videos/`.
-      history_length: Agent steps of an episode that the policy sees, including the current one; 0
-        for all.
-      greedy: Whether to take the action of the largest probability or value instead of sampling.
-      environment_changes: See `change_environment`.
-      trust_config: Whether the run's `config.json` may name modules to import.
-      stream: Stream that the progress is shown on; None for standard error.
-      best: Whether to evaluate `best_weights` instead of the newest weights.
-
-    Returns:
-      The content of the result's file.
+    For the arguments see `api.runs.evaluate`. The policy sees `history_length` agent steps of an
+    episode, including the current one; 0 for all. The progress is shown on `stream`; None for
+    standard error. Returns the content of the result's file.
 
     Raises:
       WorkdirError: If the directory holds no run or no readable checkpoint, or if the result cannot

@@ -15,7 +15,8 @@ from laser_tf import errors
 from laser_tf.environments import factory
 from laser_tf.evaluation import evaluation_files
 from laser_tf.export import act, converters, description, model_card, portable_policy, saved_model
-from laser_tf.training import learner_checkpoints, run_config
+from laser_tf.host import hardware
+from laser_tf.training import assembly, learner_checkpoints, named_variables, run_config
 from laser_tf.workdir import atomic, run_directory
 
 SAVED_MODEL = "saved_model"
@@ -33,14 +34,8 @@ def export(
 ) -> None:
     """Writes the policy of a run's newest weights, with a model card, into a new directory.
 
-    Args:
-      workdir: Run directory.
-      output: New directory, which is complete or absent afterwards.
-      compute_dtype: Compute dtype of the torso, one of `learner_config.COMPUTE_DTYPES`; "" for that
-        of an evaluation of the run on this machine, or float32 in TFLite and ONNX.
-      trust_config: Whether the run's `config.json` may name modules to import.
-      best: Whether to export `best_weights` instead of the newest weights.
-      model_format: One of `FORMATS`.
+    For the arguments see `api.policies.export_policy`. `compute_dtype` "" is that of an evaluation
+    of the run on this machine, or float32 in TFLite and ONNX. `model_format` is one of `FORMATS`.
 
     Raises:
       WorkdirError: If the run has no usable checkpoint, or `output` exists, cannot be written or is
@@ -111,10 +106,15 @@ def restore(
     with contextlib.closing(environment):
         spec = environment.spec()
         native = dict(zip(config.environment.tasks, environment.native_specs(), strict=True))
-    agent, counters = learner_checkpoints.restore_agent(workdir, config, spec, seed=0, best=best)
+    restored = learner_checkpoints.restore_learner(workdir, config, spec, best=best)
+    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+    agent = assembly.build_agent(config, spec, dtype, seed=0, is_evaluating=True)
+    counters = restored.counters
+    copy = named_variables.weight_copier(restored.agent, agent, counters.learner_updates)
+    updates = copy()
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), native)
-    return Restored(policy, about, int(counters.learner_updates))
+    return Restored(policy, about, updates)
 
 
 def _compute_dtype(requested: str, model_format: str) -> str:

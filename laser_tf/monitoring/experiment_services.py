@@ -81,7 +81,6 @@ _KINDS = {
         _open_mlflow,
     ),
 }
-SERVICES = tuple(_KINDS)
 
 
 class TrackedRun:
@@ -116,7 +115,7 @@ def _read_entries(path: pathlib.Path) -> dict[str, Any]:
 
 
 class Service:
-    """One of `SERVICES`, whose package is imported.
+    """W&B or MLflow, whose package is imported.
 
     Attributes:
       error: Class of the package's errors.

@@ -43,11 +43,7 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
     Raises:
       UserError: If a run lacks episodes.
     """
-    parts = [
-        read_run(run, game, LABEL, number)
-        for game, labels in runs.items()
-        for number, run in enumerate(labels[LABEL], 1)
-    ]
+    parts = [read_run(run, game, label, seed) for game, label, seed, run in tables.each(runs)]
     episodes = keep_episodes(parts, output)
 
     def grid(game: str) -> np.ndarray:

@@ -56,17 +56,11 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
 
 def _read(runs: tables.Runs) -> list[pd.DataFrame]:
     """Returns the episodes of each run that has any."""
-    existing = [
-        (run, game, label, number)
-        for game, labels in runs.items()
-        for label, seeds in labels.items()
-        for number, run in enumerate(seeds, 1)
-        if run.exists()
-    ]
     parts = []
-    for names in existing:
+    for game, label, seed, run in tables.each(runs):
         try:
-            parts.append(atari.read_run(*names))
+            if run.exists():
+                parts.append(atari.read_run(run, game, label, seed))
         except errors.UserError as error:
             logging.warning("Left out a run: %s", error)
     if not parts:

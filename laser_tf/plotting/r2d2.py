@@ -31,11 +31,9 @@ def write_staleness(runs: tables.Runs, output: pathlib.Path) -> None:
     sequences is left out with a warning.
     """
     rows = [
-        (game, label, state, seed, value)
-        for game, labels in runs.items()
-        for label, seeds in labels.items()
+        (game, label, state, seed, _mean_of_second_half(run, metric))
+        for game, label, seed, run in tables.each(runs)
         for state, metric in _STATES.items()
-        for seed, value in enumerate((_mean_of_second_half(run, metric) for run in seeds), 1)
     ]
     table = pd.DataFrame(rows, columns=["game", "label", "state", "seed", "value"])
     tables.write_csv(tables.summarise(table, ("game", "label", "state")), output / "delta_q.csv")
@@ -72,9 +70,7 @@ def write_memory(runs: tables.Runs, output: pathlib.Path, history_lengths: Seque
     lengths = (0, *sorted(history_lengths, reverse=True))  # 0: all; longest first as in the paper
     rows = [
         (game, label, seed, str(length or "all"), column, factor * result.get(key, np.nan))
-        for game, labels in runs.items()
-        for label, seeds in labels.items()
-        for seed, run in enumerate(seeds, 1)
+        for game, label, seed, run in tables.each(runs)
         for length, result in zip(lengths, _read_evaluations(run, lengths), strict=True)
         for key, (column, _, factor) in _QUANTITIES.items()
     ]

@@ -27,10 +27,7 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
     """
     curves.write(runs, output)
     rows = [
-        (game, label, seed, *_measure(run, game))
-        for game, labels in runs.items()
-        for label, seeds in labels.items()
-        for seed, run in enumerate(seeds, 1)
+        (game, label, seed, *_measure(run, game)) for game, label, seed, run in tables.each(runs)
     ]
     columns = ["game", "label", "seed", "env_frames", "best_window", "last_quarter", "retained"]
     tables.write_csv(pd.DataFrame(rows, columns=columns), output / "retention.csv")

@@ -5,7 +5,7 @@ All seeds of a game and label share one grid of points.
 """
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,14 @@ _POINTS = 200
 _WALL_SECONDS = "run/wall_seconds"
 
 Runs = Mapping[str, Mapping[str, Sequence[pathlib.Path]]]  # game -> label -> one run per seed
+
+
+def each(runs: Runs) -> Iterator[tuple[str, str, int, pathlib.Path]]:
+    """Yields game, label, number of the seed (from 1) and directory of each run."""
+    for game, labels in runs.items():
+        for label, seeds in labels.items():
+            for number, run in enumerate(seeds, 1):
+                yield game, label, number, run
 
 
 class _Curve(NamedTuple):

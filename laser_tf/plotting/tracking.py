@@ -11,8 +11,8 @@ from laser_tf.workdir import run_directory
 def send_run(workdir: pathlib.Path, service: str, project: str) -> int:
     """Sends configuration, new scalars and results of a run; returns the number of new rows.
 
-    The run, which may be in progress, continues in the service, one of
-    `experiment_services.SERVICES`. `project` is W&B's project or MLflow's experiment.
+    The run, which may be in progress, continues in the service, "wandb" or "mlflow". `project` is
+    W&B's project or MLflow's experiment.
 
     Raises:
       UserError: If the service's package is missing or fails, or there is no run with scalars.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from laser_tf.replay import server
 
 GIGABYTE = 10**9
-MEMINFO = pathlib.Path("/proc/meminfo")
 CGROUP = pathlib.Path("/sys/fs/cgroup")  # of this process's container, version 2
 ENFORCEMENT_PERIOD_SECONDS = 0.5
 _MIN_FREE_SHARE = 0.05  # of all memory, left to the rest of the run and to other processes
@@ -45,9 +44,8 @@ def has_room() -> bool:
 
 def _free_and_total() -> list[tuple[int, int]]:
     """Returns free and total bytes of the machine and, if it has a limit, of the container."""
-    kibibytes = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
-    free, total = (int(kibibytes[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
-    machine = 1024 * free, 1024 * total
+    virtual = psutil.virtual_memory()
+    machine = virtual.available, virtual.total
     try:
         limit, used = (int((CGROUP / f"memory.{n}").read_text()) for n in ("max", "current"))
         statistics = (CGROUP / "memory.stat").read_text().splitlines()
@@ -67,11 +65,6 @@ def unroll_bytes(signature: stored_unroll.StoredUnroll) -> int:
 def reverb_unroll_bytes(signature: stored_unroll.StoredUnroll) -> int:
     """Returns the bytes of an unroll in Reverb without compression, with Reverb's own data."""
     return unroll_bytes(signature) + _REVERB_LEAF_BYTES * len(tf.nest.flatten(signature))
-
-
-def min_server_bytes(scheme: base.ReplayScheme, signature: stored_unroll.StoredUnroll) -> int:
-    """Returns the bytes of a full queue and one batch from replay, without compression."""
-    return reverb_unroll_bytes(signature) * scheme.min_memory_unrolls
 
 
 def warn_if_too_large(

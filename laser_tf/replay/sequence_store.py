@@ -53,17 +53,12 @@ class SequenceStore:
     both the newest sequences and the oldest.
     """
 
-    def __init__(
-        self,
-        scheme: contextual.Contextual,
-        signature: stored_unroll.StoredUnroll,
-        seed: int | None = None,
-    ):
+    def __init__(self, scheme: contextual.Contextual, signature: stored_unroll.StoredUnroll):
         """Creates an empty store, which removes old sequences early if memory runs out."""
         self._scheme = scheme
         self._max_size = self._logged_size = scheme.max_items
         self._num_leaves = 1 << (4 * self._max_size + SPARE_LEAVES - 1).bit_length()
-        self._tree = priority_tree.PriorityTree(self._num_leaves, scheme.uniform_share, seed)
+        self._tree = priority_tree.PriorityTree(self._num_leaves, scheme.uniform_share)
         self._lock = threading.Lock()
         self._sequences: dict[int, StoredSequence] = {}  # by leaf, oldest first
         self._newest: dict[int, StoredSequence] = {}  # by stream

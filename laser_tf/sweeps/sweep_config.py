@@ -175,10 +175,11 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
         for index, (name, overrides) in enumerate(hyperparameters.items())
     }
     cluster = run_config.parse_section("cluster", cluster_config.ClusterConfig, values)
-    try:
-        cluster.check_sweep()
-    except errors.ConfigError as error:
-        raise errors.ConfigError(f"config.cluster: {error}") from None
+    with config_choices.in_section("cluster"):
+        cluster.check_defaults(
+            ("actors", "envs_per_actor", "learners"),
+            "in a sweep, whose members are one process each",
+        )
     if address := base.get("replay", {}).get("address"):
         raise errors.ConfigError(
             f"config.replay: address must be empty, because a sweep has its own replay, got "

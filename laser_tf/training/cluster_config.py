@@ -45,18 +45,8 @@ class ClusterConfig:
                 f"{self.address!r}."
             )
 
-    def check_one_process(self) -> None:
-        """Raises ConfigError if a run of one process has keys for several."""
-        self._check_defaults(
-            ("envs_per_actor", "address", "learners"), "without cluster.actors, which needs Ray"
-        )
-
-    def check_sweep(self) -> None:
-        """Raises ConfigError if a member of a sweep has several processes."""
-        keys = ("actors", "envs_per_actor", "learners")
-        self._check_defaults(keys, "in a sweep, whose members are one process each")
-
-    def _check_defaults(self, names: Sequence[str], reason: str) -> None:
+    def check_defaults(self, names: Sequence[str], reason: str) -> None:
+        """Raises ConfigError for a key of `names` without its default, which `reason` explains."""
         for name in names:
             value, default = getattr(self, name), getattr(type(self), name)
             if value != default:

@@ -33,30 +33,6 @@ class InitialWeights(NamedTuple):
         return {run_directory.ORIGIN: origin}
 
 
-def find(
-    workdir: pathlib.Path,
-    wanted: pathlib.Path | None,
-    named: Collection[str] = (),
-    trust_config: bool = False,
-) -> InitialWeights | None:
-    """Returns the weights from which a run has to start; None if it has its own or random ones.
-
-    `wanted` is the directory of the other run, by default that in the run's `config.json`. Raises
-    WorkdirError if the run started from another run. For the rest see `read`.
-    """
-    if (workdir / run_directory.CONFIG_FILE).exists():
-        origin = run_directory.read_origin(workdir)
-        if wanted and (not origin or wanted.resolve() != pathlib.Path(origin).resolve()):
-            raise run_directory.WorkdirError(
-                f"--init_from must be {origin or 'left out'} for {workdir}, which started from "
-                f"{origin or 'fresh weights'}, got {wanted}. Use another --workdir for a new run."
-            )
-        if run_directory.has_checkpoint(workdir):
-            return None
-        wanted = pathlib.Path(origin) if origin else None
-    return read(wanted, named, trust_config) if wanted else None
-
-
 def read(
     source: pathlib.Path, named: Collection[str] = (), trust_config: bool = False
 ) -> InitialWeights:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from laser_tf import errors, types
-from laser_tf.agents import base as agents_base
 from laser_tf.host import hardware
 from laser_tf.training import assembly, best_weights, learner, named_variables, run_config
 from laser_tf.workdir import atomic, checkpoint_rotation, run_directory
@@ -199,20 +198,3 @@ def restore_learner(
             f"{workdir} holds no checkpoint: train first, or restore them from a backup"
         )
     return restored
-
-
-def restore_agent(
-    workdir: pathlib.Path,
-    config: run_config.RunConfig,
-    spec: types.EnvironmentSpec,
-    *,
-    seed: int,
-    best: bool = False,
-) -> tuple[agents_base.Agent, learner.Counters]:
-    """Returns an agent for evaluation and the counters of its weights; see `restore_learner`."""
-    restored = restore_learner(workdir, config, spec, best=best)
-    dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-    agent = assembly.build_agent(config, spec, dtype, seed, is_evaluating=True)
-    counters = restored.counters
-    named_variables.weight_copier(restored.agent, agent, counters.learner_updates)()
-    return agent, counters

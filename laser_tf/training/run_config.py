@@ -69,7 +69,10 @@ class RunConfig:
             )
         with config_choices.in_section("cluster"):
             if not self.cluster.actors:
-                self.cluster.check_one_process()
+                self.cluster.check_defaults(
+                    ("envs_per_actor", "address", "learners"),
+                    "without cluster.actors, which needs Ray",
+                )
             batch_size = self.share_of_replay.batch_size
         if batch_size % self.learner.num_devices:
             raise errors.ConfigError(
@@ -263,6 +266,5 @@ def _check_names(
 ) -> None:
     for name in given:
         if name not in known:
-            close = config_values.close_names(name, known)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+            hint = config_values.hint(name, known)
             raise errors.ConfigError(f"config has no {what} {name!r}: {hint}{remark}")

@@ -7,7 +7,6 @@ from dm_env import specs
 from configs import acer
 from laser_tf import observations, types
 from laser_tf.agents import base, registry
-from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import run_config
 from testing import fakes, messages
 
@@ -94,7 +93,7 @@ class ConfigTest(parameterized.TestCase):
     def test_replay_without_importance_weights_raises(self, scheme):
         values = acer.get_config("control_a3c").to_dict()
         run_config.parse(values)
-        values["replay"] = schemes.switched(values["replay"], scheme)
+        values["replay"] = fakes.switched(values["replay"], scheme)
         with messages.raises(ValueError, "config.agent", "agent.importance=truncated"):
             run_config.parse(values)
         values["agent"]["importance"] = "truncated"

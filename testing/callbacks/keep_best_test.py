@@ -97,15 +97,16 @@ class UseTest(absltest.TestCase):
         spec = factory.environment_spec(self._config.environment)
         agents = {}
         for best in (False, True):
-            agent, counters = learner_checkpoints.restore_agent(
-                self._workdir, self._config, spec, seed=0, best=best
+            restored = learner_checkpoints.restore_learner(
+                self._workdir, self._config, spec, best=best
             )
-            agents[best] = [variable.numpy() for variable in agent.acting_variables]
+            agents[best] = [variable.numpy() for variable in restored.agent.acting_variables]
         for array, expected in zip(agents[True], self._evaluator.weights[1], strict=True):
             np.testing.assert_array_equal(array, expected)
         self.assertFalse(all(map(np.array_equal, *agents.values())))
-        self.assertEqual(int(counters.learner_updates) * 40, int(counters.agent_steps))
-        self.assertBetween(int(counters.agent_steps), 400, 439)
+        steps = int(restored.counters.agent_steps)
+        self.assertEqual(int(restored.counters.learner_updates) * 40, steps)
+        self.assertBetween(steps, 400, 439)
 
     def test_evaluation_and_export_use_the_best_weights(self):
         summary = run_evaluation.evaluate(self._workdir, episodes=2, seed=1, video=False, best=True)
@@ -137,7 +138,7 @@ class UseTest(absltest.TestCase):
         other = self._workdir.with_name("other")
         spec = factory.environment_spec(self._config.environment)
         with messages.raises(run_directory.WorkdirError, other, "--best"):
-            learner_checkpoints.restore_agent(other, self._config, spec, seed=0, best=True)
+            learner_checkpoints.restore_learner(other, self._config, spec, best=True)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,6 @@ class CommandTest(parameterized.TestCase):
             ("--environment", "offset", "reward_offset"),
         ),
         (("--task=CartPole-v1", "--seconds=nan"), ("--seconds", "nan")),
-        (("--task=CartPole-v1", "--steps=0"), ("--steps", 0)),
     )
     def test_fault_is_one_line_and_exits_with_1(self, arguments, named):
         code, _, errors = commands.run_forked("check_environment", *arguments)

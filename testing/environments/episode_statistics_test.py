@@ -28,9 +28,9 @@ class EpisodeTrackerTest(absltest.TestCase):
         self.assertEmpty(tracker.update(row([0, 0], [True, True])))
         self.assertEmpty(tracker.update(row([1, 10], [False, False])))
         self.assertEmpty(tracker.update(row([2.5, -4], [False, False])))
-        self.assertEqual(tracker.update(row([0, 1], [True, False])), [(0, 0, 3.5, 2)])
-        self.assertEqual(tracker.update(row([7, 0], [False, True])), [(1, 1, 0.7, 3)])
-        self.assertEqual(tracker.update(row([0, 0], [True, False])), [(0, 0, 7.0, 1)])
+        self.assertEqual(tracker.update(row([0, 1], [True, False])), [(0, 0, 0, 3.5, 2)])
+        self.assertEqual(tracker.update(row([7, 0], [False, True])), [(1, 1, 0, 0.7, 3)])
+        self.assertEqual(tracker.update(row([0, 0], [True, False])), [(0, 0, 3, 7.0, 1)])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from absl.testing import absltest
 from dm_env import specs
 
 from laser_tf import errors
+from laser_tf.api import plans
 from laser_tf.environments import base, canonical_actions, catch, factory, gymnasium_suite
 from laser_tf.evaluation import run_evaluation
 from laser_tf.export import act, description, exporter, portable_policy
@@ -176,17 +177,17 @@ class ExportTest(commands.CommandTest):
         self.assertGreater(noted["learner_updates"], 100)
 
         # It resumes from its own weights, with the flag or without it.
-        self.assertIsNone(initial_weights.find(workdir, self.run_folder))
+        self.assertIsNone(plans.find_origin(workdir, self.run_folder))
         spelling = self.run_folder / ".." / self.run_folder.name
-        self.assertIsNone(initial_weights.find(workdir, spelling))
-        self.assertIsNone(initial_weights.find(workdir, None))
+        self.assertIsNone(plans.find_origin(workdir, spelling))
+        self.assertIsNone(plans.find_origin(workdir, None))
         with messages.raises(run_directory.WorkdirError, "--init_from", self.run_folder, "/other"):
-            initial_weights.find(workdir, pathlib.Path("/other"))
+            plans.find_origin(workdir, pathlib.Path("/other"))
         with messages.raises(run_directory.WorkdirError, "--init_from", self.run_folder, workdir):
-            initial_weights.find(self.run_folder, workdir)
+            plans.find_origin(self.run_folder, workdir)
         # Stopped before it saved anything, it begins there again.
         shutil.rmtree(workdir / "checkpoints/learner")
-        self.assertEqual(initial_weights.find(workdir, None).source, self.run_folder)
+        self.assertEqual(plans.find_origin(workdir, None), self.run_folder)
 
     def test_weights_of_another_network_are_rejected(self):
         flags = (*FINE_TUNED, f"--workdir={self.folder}/refused")

@@ -29,7 +29,7 @@ class ContextualBatchesTest(absltest.TestCase):
     def setUp(self):
         super().setUp()
         self._config = numbered_sequences.config(steps_per_update=10)
-        self._store = sequence_store.SequenceStore(self._config, SIGNATURE, seed=1)
+        self._store = sequence_store.SequenceStore(self._config, SIGNATURE)
         for number in range(10):
             self._store.add(numbered_sequences.make(0, number + 3))
 

@@ -221,10 +221,6 @@ class SchemeTest(parameterized.TestCase):
         self.assertEqual(config.scheme, scheme)
         self.assertGreater(config.steps_per_update, 0)
 
-    def test_another_scheme_keeps_common_keys_only(self):
-        values = registry.switched({"scheme": "mixed", "batch_size": 3, "capacity": 7}, "online")
-        self.assertEqual(values, {"scheme": "online", "batch_size": 3})
-
 
 if __name__ == "__main__":
     absltest.main()

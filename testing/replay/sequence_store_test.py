@@ -38,7 +38,8 @@ def _newest(drawn: stored_unroll.ReplaySample) -> list[tuple[int, int]]:
 
 
 def _filled(config=None, sequences: int = 50, environments: int = 2):
-    store = sequence_store.SequenceStore(config or numbered_sequences.config(), SIGNATURE, seed=1)
+    store = sequence_store.SequenceStore(config or numbered_sequences.config(), SIGNATURE)
+    store.seed([1])
     for number in range(sequences // environments):
         for environment in range(environments):
             store.add(numbered_sequences.make(environment, number + S))
@@ -60,7 +61,7 @@ class SequenceStoreTest(parameterized.TestCase):
         np.testing.assert_array_equal(drawn.table_size, 50)
 
     def test_blank_unrolls_at_both_ends_are_kept(self):
-        store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE, seed=1)
+        store = sequence_store.SequenceStore(numbered_sequences.config(), SIGNATURE)
         added = numbered_sequences.make(7, 0, blanks=(1, 1))
         self.assertTrue(store.add(added))
         self.assertFalse(store.add(added))
@@ -103,9 +104,7 @@ class SequenceStoreTest(parameterized.TestCase):
         self.assertNotEqual(keys[5, 3] // sequence_store.BLOCK, keys[0, 3] // sequence_store.BLOCK)
 
     def test_oldest_of_all_streams_leave_first(self):
-        store = sequence_store.SequenceStore(
-            numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
-        )
+        store = sequence_store.SequenceStore(numbered_sequences.config(capacity=20 * U), SIGNATURE)
         added = []
         for number in range(200):
             # Environment 1 is five times as slow, and environment 2 stops.
@@ -131,9 +130,7 @@ class SequenceStoreTest(parameterized.TestCase):
     def test_slow_stream_does_not_block_others(self):
         leaves = 4 * sequence_store.BLOCK
         self.enter_context(mock.patch.object(sequence_store, "SPARE_LEAVES", leaves))
-        store = sequence_store.SequenceStore(
-            numbered_sequences.config(capacity=20 * U), SIGNATURE, seed=1
-        )
+        store = sequence_store.SequenceStore(numbered_sequences.config(capacity=20 * U), SIGNATURE)
         for number in range(1_000):
             store.add(numbered_sequences.make(0, number + S))
             if number % 15 == 0:  # one of its sequences is always there, so its block never empties
@@ -230,7 +227,7 @@ class CheckpointTest(parameterized.TestCase):
     def _restored(self, config=None) -> sequence_store.SequenceStore:
         config = config or numbered_sequences.config()
         return contextual_replay.restore_store(
-            self._path, lambda: sequence_store.SequenceStore(config, SIGNATURE, seed=9)
+            self._path, lambda: sequence_store.SequenceStore(config, SIGNATURE)
         )
 
     def _assert_same(

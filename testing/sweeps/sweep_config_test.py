@@ -5,9 +5,8 @@ import math
 from absl.testing import absltest, parameterized
 
 from configs import sweeps
-from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
-from laser_tf.training import cluster_config
+from laser_tf.training import cluster_config, config_choices
 from testing import messages
 
 
@@ -135,7 +134,7 @@ class SweepConfigTest(parameterized.TestCase):
 
     def test_members_on_one_replay_may_differ_in_the_ratio(self):
         base = _values({"grid": {"replay": {"replay_ratio": (1.0, 4.0)}}})
-        base["replay"] = schemes.switched(base["replay"], "alternating")
+        base = config_choices.override(base, {"replay.scheme": "alternating"})
         ratios = [agent.replay.replay_ratio for agent in sweep_config.parse(base).members.values()]
         self.assertEqual(ratios, [1.0, 4.0])
 

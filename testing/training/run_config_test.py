@@ -231,7 +231,7 @@ class SchemeTest(parameterized.TestCase):
     def test_key_or_scheme_that_does_not_fit_is_rejected(self, replay, *named):
         values = fakes.config_values(fakes.catch_config())
         if replay.get("scheme") in schemes.names():
-            values["replay"] = schemes.switched(values["replay"], replay["scheme"])
+            values["replay"] = fakes.switched(values["replay"], replay["scheme"])
         values["replay"].update(replay)
         with messages.raises(ValueError, *named):
             run_config.parse(values)

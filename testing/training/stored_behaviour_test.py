@@ -14,7 +14,6 @@ from laser_tf import types
 from laser_tf.agents import base
 from laser_tf.environments import factory, tmaze
 from laser_tf.replay import client, server, stored_unroll
-from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import acting, assembly, run_config
 from testing import fakes
 
@@ -41,7 +40,7 @@ def _on_tmaze(config: run_config.RunConfig, agent: dict, replay: dict) -> run_co
     values["environment"] = _ENVIRONMENT
     values["agent"].update(_AGENT | agent)
     scheme = replay.get("scheme", values["replay"]["scheme"])
-    values["replay"] = schemes.switched(values["replay"], scheme) | replay
+    values["replay"] = fakes.switched(values["replay"], scheme) | replay
     return run_config.parse(values)
 
 

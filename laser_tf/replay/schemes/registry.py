@@ -4,10 +4,9 @@ A scheme outside this package is named by its path "module:Class"; see docs/exte
 """
 
 import importlib
-from collections.abc import Mapping
 from typing import Any
 
-from laser_tf import config_values, errors, user_code
+from laser_tf import config_values, user_code
 from laser_tf.replay.schemes import base
 
 # Name -> "module:class" of this package.
@@ -35,11 +34,7 @@ def config_class(scheme: str) -> type[base.ReplayScheme]:
         found = user_code.load_class("scheme", scheme, scheme_base)
         user_code.check_decorated("scheme", scheme, found, scheme_base)
         return found
-    if scheme not in names():  # it may be no text at all
-        close = config_values.close_names(str(scheme), _SCHEMES) or list(_SCHEMES)
-        raise errors.ConfigError(
-            f"scheme must be the name of a replay scheme, got {scheme!r}. Use {' or '.join(close)}"
-        )
+    config_values.check_name("scheme", scheme, names())  # It may be no text at all.
     module, name = _SCHEMES[scheme].split(":")
     return getattr(importlib.import_module(f"laser_tf.replay.schemes.{module}"), name)
 
@@ -52,9 +47,3 @@ def keys(scheme: str) -> tuple[str, ...]:
 def schemes_with(key: str) -> list[str]:
     """Returns the names of the schemes that have a key."""
     return [name for name in _SCHEMES if key in keys(name)]
-
-
-def switched(values: Mapping[str, Any], scheme: str) -> dict[str, Any]:
-    """Returns the values of section `replay` for another scheme, without keys that it lacks."""
-    known = keys(scheme)
-    return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}
