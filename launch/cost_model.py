@@ -106,12 +106,27 @@ class CostModel:
         return self.end_to_end.agent_steps_per_second / self.bound
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the `rows`, and the measurements behind them with times in seconds."""
+        """Returns all numbers in nested dictionaries."""
+        parts, run = self.parts, self.end_to_end
         return {
-            "rows": self.rows(),
-            "share_of_bound": self.share_of_bound,
-            "calls": {name: call._asdict() for name, call in self.calls.items()},
-            "end_to_end": self.end_to_end._asdict(),
+            "agent_steps_per_second_alone": {
+                name: round(part.agent_steps_per_second) for name, part in parts.items()
+            },
+            "processor_us_per_agent_step": {
+                name: round(part.microseconds, 2) for name, part in parts.items()
+            },
+            "learner_updates_per_second_alone": round(1 / parts["update"].call.wall, 3),
+            "calls": {name: _call_to_json(call) for name, call in self.calls.items()},
+            "cores": self.cores,
+            "bound_agent_steps_per_second": round(self.bound, 1),
+            "share_of_bound": round(self.share_of_bound, 3),
+            "end_to_end": {
+                "agent_steps_per_second": round(run.agent_steps_per_second, 1),
+                "processor_us_per_agent_step": round(run.microseconds, 2),
+                "busy_cores": round(run.processor_seconds / run.seconds, 3),
+                "learner_updates_per_second": round(run.learner_updates / run.seconds, 3),
+                "learner_busy_fraction": round(run.learner_seconds / run.seconds, 3),
+            },
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -169,6 +184,16 @@ def _line(*cells: str) -> str:
         f"{cell:{'<' if w < 0 else '>'}{abs(w)}}" for cell, w in zip(cells, widths, strict=True)
     )
     return " ".join(padded).rstrip()
+
+
+def _call_to_json(call: Call) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"entry": call.entry, "sizes": list(call.sizes)}
+    for clock in Timing._fields:
+        fixed, per_entry = call.costs(clock)
+        numbers[f"{clock}_ms"] = [_rounded(1e3 * getattr(timing, clock)) for timing in call.timings]
+        numbers[f"fixed_{clock}_ms"] = _rounded(fixed)
+        numbers[f"{clock}_ms_per_{call.entry}"] = _rounded(per_entry)
+    return numbers
 
 
 def _rounded(value: float | None) -> float | None:
