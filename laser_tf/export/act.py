@@ -68,7 +68,7 @@ class Policy:
         None stands for one episode, without a batch axis.
         """
         size = 1 if batch_size is None else batch_size
-        tensors = self._functions.initial_state(tf.constant(size))
+        tensors = self._functions.initial_state(tf.constant(size, tf.int32))
         return State(tensors, np.ones(size, bool), batch_size is not None)
 
     def act(

@@ -41,12 +41,11 @@ class TrainedPolicyTest(parameterized.TestCase):
         laser_tf.export_policy(cls._run, cls._exported)
 
     def test_batches_get_the_returns_of_a_greedy_evaluation(self):
-        summary = laser_tf.evaluate(
-            self._run, episodes=40, seed=5, greedy=True, progress=False
-        ).summary
+        numbers = {"episodes": np.int64(40), "seed": np.int64(5)}
+        summary = laser_tf.evaluate(self._run, greedy=True, progress=False, **numbers).summary
         for path in (self._run, self._exported):
             policy = laser_tf.load_policy(path)
-            state = policy.initial_state(32)
+            state = policy.initial_state(np.int64(32))
 
             def act_on(step):
                 nonlocal state
