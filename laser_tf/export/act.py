@@ -126,7 +126,11 @@ class Policy:
         """Converts a part of an observation to tensors [B, ...], given the names of its inputs."""
         if isinstance(names, Mapping):
             if not isinstance(value, Mapping) or not set(names) <= set(value):
-                raise ValueError(f"observation must have the keys {', '.join(names)}, got {value}.")
+                got = list(value) if isinstance(value, Mapping) else type(value).__name__
+                remedy = f" Pass the mask in info as {_MASK}." if _MASK in names else ""
+                raise ValueError(
+                    f"observation must have the keys {', '.join(names)}, got {got}.{remedy}"
+                )
             return {key: self._to_policy(value[key], part, state) for key, part in names.items()}
         if isinstance(names, list | tuple):
             if len(value) != len(names):
@@ -250,7 +254,7 @@ def _main() -> None:
     try:
         policy = load(folder, task)
         environment = gymnasium.make(task, **own.get("arguments", {}))
-    except (ValueError, gymnasium.error.Error) as error:
+    except (ValueError, ImportError, gymnasium.error.Error) as error:
         sys.exit(f"error: {error}")
     print(run(policy, environment, 10, own["action_repeat"], own["max_frames_per_episode"]))
 

@@ -188,6 +188,17 @@ class NativeTest(parameterized.TestCase):
         with messages.raises(ValueError, "view", dtype, shape[1:], native, native_shape):
             act.to_policy(image, _entry(dtype, shape), 0)
 
+    def test_mask_that_is_missing_is_named_in_one_line(self):
+        about = {
+            "tasks": {"doors": {"observation_offsets": [0, 0], "reward_scale": 1.0}},
+            "observation": {"action_mask": "mask", "observation": "view"},
+            "inputs": [_entry("bool", [1, 3]) | {"name": "mask"}, _entry("float32", [1, 40, 40])],
+        }
+        policy = act.Policy(_Recording(), about)
+        with messages.raises(ValueError, "action_mask", "ndarray") as caught:
+            policy.act(np.zeros([40, 40]), policy.initial_state())
+        self.assertLen(str(caught.exception).splitlines(), 1)
+
     def test_episode_repeats_actions_and_ends_at_the_limit(self):
         functions = _Recording()
         policy, _ = _policy("Timed-v0", functions)
