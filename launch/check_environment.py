@@ -31,7 +31,7 @@ _SUITE = flags.DEFINE_string(
     "suite", "gymnasium", "gymnasium, dm_env, atari, ... or my_module:MySuite"
 )
 _TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
-_STEPS = flags.DEFINE_integer("steps", 1_000, "max agent steps of each environment")
+_STEPS = flags.DEFINE_integer("steps", 1_000, "max agent steps of each environment", 1)
 _SECONDS = flags.DEFINE_float(
     "seconds", 60.0, "time limit of the random steps of one environment, which are run twice"
 )
@@ -59,8 +59,6 @@ def main() -> None:
         raise command_line.UsageError(
             f"--task must be given for --suite={_SUITE.value}. Use e.g. --task={' or '.join(tasks)}"
         )
-    if _STEPS.value < 1:
-        raise command_line.UsageError(f"--steps is {_STEPS.value}: use 1 or more")
     if not _SECONDS.value > 0:
         raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}")
     logging.getLogger().setLevel(logging.ERROR)  # The report names faults.
