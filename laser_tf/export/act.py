@@ -127,10 +127,8 @@ class Policy:
         if isinstance(names, Mapping):
             if not isinstance(value, Mapping) or not set(names) <= set(value):
                 got = list(value) if isinstance(value, Mapping) else type(value).__name__
-                remedy = f" Pass the mask in info as {_MASK}." if _MASK in names else ""
-                raise ValueError(
-                    f"observation must have the keys {', '.join(names)}, got {got}.{remedy}"
-                )
+                hint = f" Pass the mask in info as {_MASK}." if _MASK in names else ""
+                raise ValueError(f"observation must have the keys {list(names)}, got {got}.{hint}")
             return {key: self._to_policy(value[key], part, state) for key, part in names.items()}
         if isinstance(names, list | tuple):
             if len(value) != len(names):
