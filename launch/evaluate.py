@@ -29,6 +29,7 @@ from laser_tf import config_values
 from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
 from laser_tf.export import exported
+from laser_tf.host import native_messages
 from laser_tf.training import run_config
 from laser_tf.workdir import run_directory
 from launch import command_line
@@ -80,17 +81,18 @@ def main() -> None:
     run_directory.read_config(workdir)  # Before TensorFlow loads.
     from laser_tf.evaluation import run_evaluation
 
-    summary = run_evaluation.evaluate(
-        workdir,
-        episodes=_EPISODES.value,
-        seed=_SEED.value,
-        video=_VIDEO.value,
-        history_length=_HISTORY_LENGTH.value,
-        greedy=_GREEDY.value,
-        environment_changes=changes,
-        trust_config=_TRUST_CONFIG.value,
-        best=_BEST.value,
-    )
+    with native_messages.diverted(workdir / "native.log"):  # Also the output of environments.
+        summary = run_evaluation.evaluate(
+            workdir,
+            episodes=_EPISODES.value,
+            seed=_SEED.value,
+            video=_VIDEO.value,
+            history_length=_HISTORY_LENGTH.value,
+            greedy=_GREEDY.value,
+            environment_changes=changes,
+            trust_config=_TRUST_CONFIG.value,
+            best=_BEST.value,
+        )
     print(json.dumps(summary, indent=2))
     logging.info("Wrote %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
 

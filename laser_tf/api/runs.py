@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import logging
+import operator
 import os
 import pathlib
 import threading
@@ -210,6 +211,7 @@ def evaluate(
       UntrustedError: If the run needs `trust_config`.
       ConfigError: For an argument out of range or an invalid change of the environment.
     """
+    episodes, seed = operator.index(episodes), operator.index(seed)  # JSON rejects NumPy's.
     if episodes < 1:
         raise errors.ConfigError(f"episodes must be 1 or more, got {episodes}.")
     from laser_tf.evaluation import run_evaluation

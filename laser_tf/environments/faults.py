@@ -36,8 +36,10 @@ class EnvironmentCreationError(errors.ConfigError):
     """
 
     def __init__(self, name: str, reason: str, details: str = ""):
-        shown = "; launch.check_environment prints its traceback" if details else ""
+        shown = "; launch.check_environment and Python print its traceback" if details else ""
         super().__init__(f"{name} cannot be used: {reason}{shown}")
+        if details:  # Python prints notes below an error that it does not catch.
+            self.add_note(details)
         self.name, self.reason, self.details = name, reason, details
 
     def __reduce__(self):

@@ -41,15 +41,14 @@ class RestrictedPolicy:
         action = environment.action_spec()
         if not isinstance(action, specs.DiscreteArray):
             raise errors.ConfigError(
-                f"--history_length={history_length}: it compares preferences among the values "
-                f"of one integer, and this agent has {observations.describe_action(action)}; leave "
-                "the option out"
+                f"--history_length must be 0 for {observations.describe_action(action)}, got "
+                f"{history_length}. It needs one discrete action; leave the option out."
             )
         initial_state = agent.initial_state(environment.num_envs)
         if not tf.nest.flatten(initial_state):
             raise errors.ConfigError(
-                f"--history_length={history_length}: this agent has no memory to restrict; leave "
-                "the option out, or train with a core (--config.agent.core=lstm)"
+                f"--history_length must be 0 for an agent without a core, got {history_length}. "
+                "Leave the option out, or train with --config.agent.core=lstm."
             )
         self._agent = agent
         self._num_envs = environment.num_envs

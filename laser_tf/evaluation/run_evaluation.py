@@ -123,12 +123,12 @@ def evaluate_random_actions(
 
     Returns task -> mean return, its standard error (None for one episode), and number of episodes.
     """
-    random = base.action_generator(seed)
     title = f"random actions in {config.task}"
     with (
         contextlib.closing(factory.make_environment(config, seed=seed)) as environment,
         progress.EvaluationDisplay(episodes * len(config.tasks), title) as display,
     ):
+        random = base.action_generator(seed)
         finished, _ = episode_runner.run_episodes(
             environment,
             lambda _: environment.random_actions(random),

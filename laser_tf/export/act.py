@@ -68,7 +68,7 @@ class Policy:
         None stands for one episode, without a batch axis.
         """
         size = 1 if batch_size is None else batch_size
-        tensors = self._functions.initial_state(tf.constant(size))
+        tensors = self._functions.initial_state(tf.constant(size, tf.int32))
         return State(tensors, np.ones(size, bool), batch_size is not None)
 
     def act(
@@ -126,7 +126,9 @@ class Policy:
         """Converts a part of an observation to tensors [B, ...], given the names of its inputs."""
         if isinstance(names, Mapping):
             if not isinstance(value, Mapping) or not set(names) <= set(value):
-                raise ValueError(f"observation must have the keys {', '.join(names)}, got {value}.")
+                got = list(value) if isinstance(value, Mapping) else type(value).__name__
+                hint = f" Pass the mask in info as {_MASK}." if _MASK in names else ""
+                raise ValueError(f"observation must have the keys {list(names)}, got {got}.{hint}")
             return {key: self._to_policy(value[key], part, state) for key, part in names.items()}
         if isinstance(names, list | tuple):
             if len(value) != len(names):
@@ -250,7 +252,7 @@ def _main() -> None:
     try:
         policy = load(folder, task)
         environment = gymnasium.make(task, **own.get("arguments", {}))
-    except (ValueError, gymnasium.error.Error) as error:
+    except (ValueError, ImportError, gymnasium.error.Error) as error:
         sys.exit(f"error: {error}")
     print(run(policy, environment, 10, own["action_repeat"], own["max_frames_per_episode"]))
 

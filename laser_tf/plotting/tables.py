@@ -114,7 +114,7 @@ def _read_scalars(run: pathlib.Path, metric: str) -> tuple[np.ndarray, np.ndarra
     frames, values = tensorboard.read_scalars(run / "tensorboard", metric)
     if not len(frames):
         raise errors.UserError(
-            f"{run} holds no values of {metric}. Wait for the first, or train for more env frames."
+            f"{run} holds no values of {metric}. Use a name in TensorBoard, or train longer."
         )
     return frames, values
 

@@ -41,12 +41,11 @@ class TrainedPolicyTest(parameterized.TestCase):
         laser_tf.export_policy(cls._run, cls._exported)
 
     def test_batches_get_the_returns_of_a_greedy_evaluation(self):
-        summary = laser_tf.evaluate(
-            self._run, episodes=40, seed=5, greedy=True, progress=False
-        ).summary
+        numbers = {"episodes": np.int64(40), "seed": np.int64(5)}
+        summary = laser_tf.evaluate(self._run, greedy=True, progress=False, **numbers).summary
         for path in (self._run, self._exported):
             policy = laser_tf.load_policy(path)
-            state = policy.initial_state(32)
+            state = policy.initial_state(np.int64(32))
 
             def act_on(step):
                 nonlocal state
@@ -188,6 +187,17 @@ class NativeTest(parameterized.TestCase):
         image = np.ones([2, *native_shape], native)
         with messages.raises(ValueError, "view", dtype, shape[1:], native, native_shape):
             act.to_policy(image, _entry(dtype, shape), 0)
+
+    def test_mask_that_is_missing_is_named_in_one_line(self):
+        about = {
+            "tasks": {"doors": {"observation_offsets": [0, 0], "reward_scale": 1.0}},
+            "observation": {"action_mask": "mask", "observation": "view"},
+            "inputs": [_entry("bool", [1, 3]) | {"name": "mask"}, _entry("float32", [1, 40, 40])],
+        }
+        policy = act.Policy(_Recording(), about)
+        with messages.raises(ValueError, "action_mask", "ndarray") as caught:
+            policy.act(np.zeros([40, 40]), policy.initial_state())
+        self.assertLen(str(caught.exception).splitlines(), 1)
 
     def test_episode_repeats_actions_and_ends_at_the_limit(self):
         functions = _Recording()

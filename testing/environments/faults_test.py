@@ -168,6 +168,7 @@ class FaultsTest(parameterized.TestCase):
         other = pickle.loads(pickle.dumps(error))
         self.assertEqual(str(other), str(error))
         self.assertEqual((other.reason, other.details), ("KeyError: 'wall'", "Traceback"))
+        self.assertEqual(other.__notes__, ["Traceback"])  # Python prints it.
 
     def test_unwritable_traceback_is_no_second_error(self):
         environment = Counting(wrong={(2, 0): {"error": ValueError()}})

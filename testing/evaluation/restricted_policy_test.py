@@ -139,12 +139,12 @@ class RestrictedPolicyTest(parameterized.TestCase):
 
     def test_agent_without_a_core_raises(self):
         config = fakes.catch_config()
-        with messages.raises(errors.ConfigError, "--history_length=3", "--config.agent.core"):
+        with messages.raises(errors.ConfigError, "--history_length", 3, "--config.agent.core"):
             _policy(_agent(config), 3, config)
 
     def test_continuous_actions_raise(self):
         environment = policies.ContinuousEnvironment(2, seed=1)
-        with messages.raises(errors.ConfigError, "--history_length=3", "continuous"):
+        with messages.raises(errors.ConfigError, "--history_length", 3, "continuous"):
             restricted_policy.RestrictedPolicy(_agent(), environment, FRAME_STACK, 3)
 
 

@@ -72,6 +72,10 @@ class RunEvaluationTest(absltest.TestCase):
             run_evaluation.evaluate(self.workdir, episodes=2, seed=5, video=False)
         evaluator.assert_not_called()
 
+    def test_seed_of_random_actions_is_checked(self):
+        with messages.raises(errors.ConfigError, "seed", -1):
+            run_evaluation.evaluate_random_actions(self.config.environment, 2, seed=-1)
+
 
 class ChangedEnvironmentTest(parameterized.TestCase):
     def _change(self, **changes: object) -> tuple[minatar.MinAtarConfig, dict]:

@@ -39,6 +39,16 @@ class ShippedPolicyTest(absltest.TestCase):
         with messages.raises(SystemExit, "Acrobot-v1", "CartPole-v1"):
             runpy.run_path(str(SHIPPED / "act.py"), run_name="__main__")
 
+    def test_program_names_a_missing_module(self):
+        task = "missing_module:MyEnv-v0"
+        self.enter_context(mock.patch.object(sys, "argv", ["act.py", task]))
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "policy"
+        shutil.copytree(SHIPPED, folder)
+        description = folder / "policy.json"
+        description.write_text(description.read_text().replace('"CartPole-v1": {', f'"{task}": {{'))
+        with messages.raises(SystemExit, "error", "missing_module"):
+            runpy.run_path(str(folder / "act.py"), run_name="__main__")
+
 
 class DamagedPolicyTest(parameterized.TestCase):
     def setUp(self):

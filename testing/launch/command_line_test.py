@@ -72,6 +72,7 @@ class RejectionTest(commands.CommandTest):
         ("benchmark", ["--output=/proc/costs.csv"], "--output", "/proc/costs.csv"),
         ("benchmark", ["--config=reactor:minatar"], "replay.scheme", "sequence_store_benchmark"),
         ("check_environment", [], "--task"),
+        ("check_environment", ["--task=a", "--steps=0"], "--steps", 0),
         ("evaluate", ["--workdir=x", "--episodes=0"], "--episodes", 0),
         ("evaluate", ["--policy=x", "--best"], "--best", "--policy"),
         ("evaluate", ["--random=laser:catch", "--video"], "--video", "--random"),

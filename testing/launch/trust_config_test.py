@@ -75,6 +75,12 @@ class TrustConfigTest(commands.CommandTest):
             self._evaluate(**arguments)
         self.assertTrue(self._marker.exists())
 
+    def test_output_of_an_environment_is_in_the_native_log(self):
+        path = self._run / "config.json"
+        path.write_text(path.read_text().replace("touch", "echo"))
+        self.assert_rejected((TASK,), "evaluate", f"--workdir={self._run}", "--trust_config")
+        self.assertIn(str(self._marker), (self._run / "native.log").read_text())
+
     def test_task_that_training_names_is_trusted(self):
         with self.assertRaises(ValueError):
             initial_weights.read(self._run, named=[TASK])
