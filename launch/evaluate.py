@@ -38,26 +38,17 @@ _WORKDIR = command_line.define_path("workdir", "run directory")
 _EPISODES = flags.DEFINE_integer("episodes", 200, "number of episodes of each task", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 12345, "seed of environments and actions")
 _VIDEO = flags.DEFINE_bool("video", False, "write a video of the episode of median return")
-_GREEDY = flags.DEFINE_bool(
-    "greedy", False, "take the action of the largest probability or value instead of sampling"
-)
+_GREEDY = flags.DEFINE_bool("greedy", False, "take the best action instead of a sampled one")
 _BEST = flags.DEFINE_bool(
     "best", False, "evaluate the weights that laser_tf.callbacks:KeepBest has kept, not the newest"
 )
 _HISTORY_LENGTH = flags.DEFINE_integer(
-    "history_length",
-    0,
-    "agent steps that a recurrent agent remembers, including the current one; 0 for all",
-    lower_bound=0,
+    "history_length", 0, "agent steps that a recurrent agent sees, with the current one; 0: all", 0
 )
 _ENVIRONMENT = flags.DEFINE_multi_string(
-    "environment",
-    [],
-    "KEY=VALUE of the section `environment` instead of the run's; may be given several times",
+    "environment", [], "KEY=VALUE of an environment setting; may be given several times"
 )
-_RANDOM = flags.DEFINE_string(
-    "random", None, "a file, or a name of configs/, in whose environment to take random actions"
-)
+_RANDOM = flags.DEFINE_string("random", None, "configuration of the environment of random actions")
 _POLICY = command_line.define_path(
     "policy", "directory of an exported policy (SavedModel), to evaluate instead of a run"
 )

@@ -36,7 +36,7 @@ def load_policy(
       UserError: If the directory holds neither, or a damaged policy.
       WorkdirError: If the run has no usable checkpoint.
       UntrustedError: If the run needs `trust_config`.
-      ValueError: For an unknown task.
+      ValueError: For an unknown task, or `best` with an exported policy.
     """
     folder = pathlib.Path(path).expanduser()
     is_run = (folder / run_directory.CONFIG_FILE).is_file()
@@ -45,6 +45,10 @@ def load_policy(
         raise errors.UserError(
             f"path must be a run directory or an exported policy, got {folder}. Use the workdir of "
             "laser_tf.train or the output of laser_tf.export_policy."
+        )
+    if best and not is_run:
+        raise errors.ConfigError(
+            f"best must be False for an exported policy, got True for {folder}. Export with best."
         )
     if not is_run:
         about = exported.read_description(folder)

@@ -98,6 +98,8 @@ class TrainedPolicyTest(parameterized.TestCase):
     def test_other_observations_and_tasks_are_named(self):
         with messages.raises(ValueError, "pong", "catch"):
             laser_tf.load_policy(self._exported, task="pong")
+        with messages.raises(errors.ConfigError, "best", self._exported):
+            laser_tf.load_policy(self._exported, best=True)
         converted = self._exported.with_name("converted")
         converted.mkdir()
         (converted / "policy.json").write_text('{"format": "onnx"}')
