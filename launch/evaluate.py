@@ -48,7 +48,9 @@ _HISTORY_LENGTH = flags.DEFINE_integer(
 _ENVIRONMENT = flags.DEFINE_multi_string(
     "environment", [], "KEY=VALUE of an environment setting; may be given several times"
 )
-_RANDOM = flags.DEFINE_string("random", None, "configuration of the environment of random actions")
+_RANDOM = flags.DEFINE_string(
+    "random", None, "take random actions in the environment of this configuration (name or file)"
+)
 _POLICY = command_line.define_path(
     "policy", "directory of an exported policy (SavedModel), to evaluate instead of a run"
 )
@@ -70,6 +72,8 @@ def main() -> None:
         return
     workdir = pathlib.Path(_WORKDIR.value)
     run_directory.read_config(workdir)  # Before TensorFlow loads.
+    result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
+    evaluation_files.check_writable(result)
     from laser_tf.evaluation import run_evaluation
 
     with native_messages.diverted(workdir / "native.log"):  # Also the output of environments.
@@ -85,7 +89,7 @@ def main() -> None:
             best=_BEST.value,
         )
     print(json.dumps(summary, indent=2))
-    logging.info("Wrote %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
+    logging.info("Wrote %s", result)
 
 
 def _evaluate_policy(changes: dict[str, object]) -> dict:

@@ -46,11 +46,12 @@ def load_policy(
             f"path must be a run directory or an exported policy, got {folder}. Use the workdir of "
             "laser_tf.train or the output of laser_tf.export_policy."
         )
-    if best and not is_run:
-        raise errors.ConfigError(
-            f"best must be False for an exported policy, got True for {folder}. Export with best."
-        )
     if not is_run:
+        if best:
+            raise errors.ConfigError(
+                f"best must be False for an exported policy, got True for {folder}. Export the "
+                "run with best=True."
+            )
         about = exported.read_description(folder)
         functions = exported.load_functions(folder)
         from laser_tf.export import act

@@ -36,9 +36,9 @@ class EnvironmentCreationError(errors.ConfigError):
     """
 
     def __init__(self, name: str, reason: str, details: str = ""):
-        shown = "; launch.check_environment and Python print its traceback" if details else ""
+        shown = "; launch.check_environment prints its traceback" if details else ""
         super().__init__(f"{name} cannot be used: {reason}{shown}")
-        if details:  # Python prints notes below an error that it does not catch.
+        if details:  # An uncaught error is printed with its notes.
             self.add_note(details)
         self.name, self.reason, self.details = name, reason, details
 
