@@ -50,12 +50,10 @@ _HISTORY_LENGTH = flags.DEFINE_integer(
     lower_bound=0,
 )
 _ENVIRONMENT = flags.DEFINE_multi_string(
-    "environment",
-    [],
-    "KEY=VALUE of the section `environment` instead of the run's; may be given several times",
+    "environment", [], "KEY=VALUE of the section `environment` instead of the run's value"
 )
 _RANDOM = flags.DEFINE_string(
-    "random", None, "a file, or a name of configs/, in whose environment to take random actions"
+    "random", None, "name in configs/ or path of a file; take random actions in its environment"
 )
 _POLICY = command_line.define_path(
     "policy", "directory of an exported policy (SavedModel), to evaluate instead of a run"

@@ -92,13 +92,13 @@ class ReplayScheme(abc.ABC):
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
     priority_exponent = 0.0  # of the priorities that the agent's loss returns
 
-    scheme: str = ""  # name of the replay scheme, or my_module:MyScheme; decides the other keys
+    scheme: str = ""  # replay scheme, or my_module:MyScheme; determines the other keys
     unroll_length: int = 20  # agent steps; length of a stored unroll
     frame_stack: int = 4  # frames; number K of stacked frames in an observation
-    batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
+    batch_size: int = 32  # entries; unrolls or sequences in the batch of an update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
-    address: str = ""  # host:port; of a replay server; "": the run starts its own server
-    in_checkpoints: bool = True  # checkpoints hold replay; if not, a resumed run refills it
+    address: str = ""  # host:port; of a replay server; "": the run starts a server
+    in_checkpoints: bool = True  # save replay in checkpoints; if not, a resumed run refills it
 
     def __post_init__(self):
         config_checks.check_types(self)
