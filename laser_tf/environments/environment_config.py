@@ -26,11 +26,13 @@ class EnvironmentConfig(abc.ABC):
     action_repeat: int = 1  # env frames; per agent step; their rewards add up
     max_frames_per_episode: int = 0  # env frames; limit that truncates an episode; 0: none
 
-    frames_per_second: ClassVar[float] = 10.0  # Of videos, if the environment has no clock.
+    frames_per_second: ClassVar[float] = (
+        10.0  # Frame rate of videos of environments without a clock.
+    )
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
-    example_task: ClassVar[str] = ""  # Shown for an unknown task; "" shows all.
-    tasks_share_specs: ClassVar[bool] = False  # One agent can learn "all".
-    user_creates_batch: ClassVar[bool] = False  # Its specs can depend on `num_envs`.
+    example_task: ClassVar[str] = ""  # Shown in the error for an unknown task; "" shows all.
+    tasks_share_specs: ClassVar[bool] = False  # Whether one agent can learn the task "all".
+    user_creates_batch: ClassVar[bool] = False  # Whether specs may depend on `num_envs`.
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -31,9 +31,9 @@ class WorkerConfig(environment_config.EnvironmentConfig):
     reply_seconds: float = 60.0  # seconds; time limit of a call, after which a worker restarts
 
     worker_class: ClassVar[type[environment_worker.Worker]] = environment_worker.Worker
-    engine_repeats_actions: ClassVar[bool] = False  # A step takes `action_repeat` frames.
+    engine_repeats_actions: ClassVar[bool] = False  # Whether a step is `action_repeat` frames.
     package: ClassVar[str] = ""  # Package that workers import.
-    missing_package: ClassVar[str] = ""  # Message if it is not installed.
+    missing_package: ClassVar[str] = ""  # Error message if it is missing.
 
     def __post_init__(self):
         super().__post_init__()
