@@ -26,9 +26,7 @@ class EnvironmentConfig(abc.ABC):
     action_repeat: int = 1  # env frames; per agent step; their rewards add up
     max_frames_per_episode: int = 0  # env frames; limit that truncates an episode; 0: none
 
-    frames_per_second: ClassVar[float] = (
-        10.0  # Frame rate of videos of environments without a clock.
-    )
+    frames_per_second: ClassVar[float] = 10.0  # Of videos of environments without a clock.
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
     example_task: ClassVar[str] = ""  # Shown in the error for an unknown task; "" shows all.
     tasks_share_specs: ClassVar[bool] = False  # Whether one agent can learn the task "all".

@@ -16,7 +16,7 @@ from laser_tf.replay.schemes import base
 
 _HEARTBEAT_SECONDS = 3.0
 _STALE_SECONDS = 4 * _HEARTBEAT_SECONDS
-_RELEASE_TIMEOUT_SECONDS = 5.0  # for a renewal in progress
+_RELEASE_TIMEOUT_SECONDS = 5.0  # max wait for a renewal in progress
 
 
 class LeaseTakenError(errors.ConfigError):

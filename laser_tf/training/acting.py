@@ -18,7 +18,7 @@ from laser_tf.training import actor, run_config
 class Acting(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
-    learner_client: client.ReplayClient  # where the learner reads what the actors write
+    learner_client: client.ReplayClient  # the learner's client of the actors' replay
 
     def check(self) -> None:
         """Raises the error that ended acting, if any."""

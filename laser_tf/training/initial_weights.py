@@ -24,8 +24,8 @@ class InitialWeights(NamedTuple):
     """Weights of another run."""
 
     source: pathlib.Path  # directory of that run
-    learner_updates: int  # of the weights
-    arrays: dict[str, np.ndarray]  # by names of `named_variables`
+    learner_updates: int  # updates behind the weights
+    arrays: dict[str, np.ndarray]  # values by their names in `named_variables`
 
     def record(self) -> dict[str, dict[str, object]]:
         """Returns the entry of `config.json` for the origin of a run."""
