@@ -69,8 +69,8 @@ class DmControlConfig(python_config.PythonConfig):
         pixels = self.keyword_arguments().get("pixels", 0)
         if type(pixels) is not int or not 0 <= pixels <= _MAX_PIXELS:
             raise errors.ConfigError(
-                f"arguments must have pixels from 0 (vectors) to {_MAX_PIXELS} (image sides), "
-                f"got {pixels!r}."
+                f"arguments must have pixels from 0 (vectors) to {_MAX_PIXELS} (image sides), got "
+                f"pixels={pixels!r}. Use e.g. pixels=84."
             )
 
     @property
