@@ -1,4 +1,4 @@
-"""Trains what an experiment lacks, and draws its figure.
+"""Trains the missing runs of an experiment, and plots its figure.
 
     python -m experiments.run --experiment=laser_3_left
     python -m experiments.run --experiment=r2d2_1 --tasks=breakout --seeds=1 --parallel=2
@@ -31,7 +31,7 @@ from launch import subcommand
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Trains and draws an experiment; raises UserError for bad input and a run that fails."""
+    """Trains and plots an experiment; raises UserError for bad input and a run that fails."""
     given = _parse_arguments(arguments)
     experiment = base.load(given.experiment)
     workdir = pathlib.Path(given.workdir or f"runs/{given.experiment}").expanduser().absolute()
@@ -83,7 +83,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         help="value of all runs; may be given several times",
     )  # fmt: skip
     parser.add_argument("--extend", action="store_true", help="accept a higher run.env_frames")
-    parser.add_argument("--plot_only", action="store_true", help="draw what has been trained")
+    parser.add_argument("--plot_only", action="store_true", help="plot the runs that exist")
     return parser.parse_args(arguments)
 
 

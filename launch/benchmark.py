@@ -1,8 +1,8 @@
 """Measures the cost model of a run: processor time per agent step of each part, and the bound.
 
 python -m launch.benchmark
-python -m launch.benchmark --config=configs/laser.py:atari --seconds=60
-python -m launch.benchmark --config=configs/laser.py:atari_paper --hlo=update.hlo
+python -m launch.benchmark --config=laser:atari --seconds=60
+python -m launch.benchmark --config=laser:atari_paper --hlo=update.hlo
 python -m launch.benchmark --config=impala:atari --output=costs.csv --json
 """
 
@@ -27,13 +27,13 @@ from laser_tf.training import run_config
 from launch import command_line, cost_model
 
 _CONFIG = command_line.define_config("configs/impala.py:atari")
-_SECONDS = flags.DEFINE_float("seconds", 30.0, "to measure end to end, after as long a warm-up")
-_PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "to measure each part alone")
+_SECONDS = flags.DEFINE_float("seconds", 30.0, "seconds of the whole run, after an equal warm-up")
+_PART_SECONDS = flags.DEFINE_float("part_seconds", 5.0, "seconds of each part alone")
 _HLO = flags.DEFINE_string(
     "hlo", "", "new file; write the learner's update as an XLA program, and measure nothing else"
 )
 _JSON = flags.DEFINE_bool("json", False, "print one JSON object instead of tables")
-_OUTPUT = flags.DEFINE_string("output", None, "CSV file to which a row for each part is appended")
+_OUTPUT = flags.DEFINE_string("output", None, "CSV file to which rows of all parts are appended")
 
 _MAX_SECONDS = 86_400.0  # a day
 

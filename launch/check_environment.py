@@ -1,4 +1,4 @@
-"""Checks an environment before training: the first command to run with an own environment.
+"""Checks an environment before training: run it first with your own environment.
 
     python -m launch.check_environment --suite=gymnasium --task=CartPole-v1
     python -m launch.check_environment --suite=dm_env --task=my_module:make --arguments="size=5"
@@ -30,25 +30,23 @@ _MAX_TASKS = 3  # in a message
 _SUITE = flags.DEFINE_string(
     "suite", "gymnasium", "gymnasium, dm_env, atari, ... or my_module:MySuite"
 )
-_TASK = flags.DEFINE_string("task", None, "e.g. CartPole-v1 or my_module:make")
+_TASK = flags.DEFINE_string("task", None, "task of the suite, e.g. CartPole-v1 or my_module:make")
 _STEPS = flags.DEFINE_integer("steps", 1_000, "max agent steps of each environment", lower_bound=1)
 _SECONDS = flags.DEFINE_float(
-    "seconds", 60.0, "time limit of the random steps of one environment, which are run twice"
+    "seconds", 60.0, "time limit of one environment's random steps, which run twice"
 )
-_SEED = flags.DEFINE_integer("seed", 1, "of environments and actions")
+_SEED = flags.DEFINE_integer("seed", 1, "seed of environments and actions")
 # Keys of the configuration's section `environment`, as far as the suite has them.
 _KEYS = (
     flags.DEFINE_string("arguments", None, "keyword arguments, name=value, ..."),
     flags.DEFINE_integer("num_envs", None, "environments that step together"),
-    flags.DEFINE_integer("num_workers", None, "processes for them"),
-    flags.DEFINE_integer("action_repeat", None, "env frames of an agent step"),
-    flags.DEFINE_integer("max_frames_per_episode", None, "then an episode is cut"),
-    flags.DEFINE_integer("text_length", None, "words of the longest text"),
-    flags.DEFINE_float("reply_seconds", None, "that a step may take"),
+    flags.DEFINE_integer("num_workers", None, "worker processes of the environments"),
+    flags.DEFINE_integer("action_repeat", None, "env frames per agent step"),
+    flags.DEFINE_integer("max_frames_per_episode", None, "env frames that truncate an episode"),
+    flags.DEFINE_integer("text_length", None, "max words of a text"),
+    flags.DEFINE_float("reply_seconds", None, "max seconds of a step"),
 )
-_ENVIRONMENT = flags.DEFINE_multi_string(
-    "environment", [], "KEY=VALUE, another key of the suite; may be given several times"
-)
+_ENVIRONMENT = flags.DEFINE_multi_string("environment", [], "KEY=VALUE: another key of the suite")
 
 
 def main() -> None:
@@ -60,7 +58,7 @@ def main() -> None:
             f"--task must be given for --suite={_SUITE.value}. Use e.g. --task={' or '.join(tasks)}"
         )
     if not _SECONDS.value > 0:
-        raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}")
+        raise command_line.UsageError(f"--seconds must be above 0, got {_SECONDS.value}.")
     logging.getLogger().setLevel(logging.ERROR)  # The report names faults.
     with console.Console(stderr=True).status("starting") as status:
         report = environment_check.check(
@@ -93,7 +91,9 @@ def _configuration() -> environment_config.EnvironmentConfig:
     values = {flag.name: flag.value for flag in _KEYS if flag.value is not None}
     for name in values:
         if name not in known:
-            raise command_line.UsageError(f"--{name} is given, but {_SUITE.value} has no such key")
+            raise command_line.UsageError(
+                f"--{name} must be left out: {_SUITE.value} has no such key."
+            )
     others = known.keys() - {"suite", "task", *values}  # Those without another flag.
     for name, text in command_line.key_values(_ENVIRONMENT, "KEY=VALUE").items():
         if name not in others:

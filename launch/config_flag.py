@@ -35,7 +35,7 @@ class ConfigFlag:
         self.overrides: dict[str, str] = {}  # "section.key" -> text
         self._resumes = resumes
         flags.DEFINE_string(
-            "config", default, "a file, or a name of configs/, whose keys, below, are flags, too"
+            "config", default, "name in configs/ or path of a file; its keys, below, are flags, too"
         )
         # Not absl's holder, which has no value until all flags are valid.
         self._flag = flags.FLAGS["config"]

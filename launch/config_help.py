@@ -27,7 +27,7 @@ def describe_flags(known: Iterable[flags.Flag], width: int) -> str:
         name = f"[no]{flag.name}" if flag.boolean else flag.name
         if flag.default not in (None, []) and not flag.boolean:
             name += "=" + _quoted(flag.default_as_str.strip("'"))
-        entries.append(_entry(f"--{name}", flag.help, width))
+        entries.append(_entry(f"--{name}", " ".join(flag.help.split()), width))
     return "\n".join(entries)
 
 

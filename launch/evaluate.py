@@ -46,7 +46,7 @@ _HISTORY_LENGTH = flags.DEFINE_integer(
     "history_length", 0, "agent steps that a recurrent agent sees, with the current one; 0: all", 0
 )
 _ENVIRONMENT = flags.DEFINE_multi_string(
-    "environment", [], "KEY=VALUE of an environment setting; may be given several times"
+    "environment", [], "KEY=VALUE of the section `environment` instead of the run's value"
 )
 _RANDOM = flags.DEFINE_string(
     "random", None, "take random actions in the environment of this configuration (name or file)"

@@ -27,7 +27,7 @@ _COMPUTE_DTYPE = flags.DEFINE_enum(
     "compute_dtype",
     None,
     learner_config.COMPUTE_DTYPES,
-    "of the torso, e.g. float32 for machines without bfloat16 [that of launch.evaluate here]",
+    "dtype of the torso, e.g. float32 for machines without bfloat16 [as launch.evaluate here]",
 )
 _BEST = flags.DEFINE_bool(
     "best", False, "export the weights that laser_tf.callbacks:KeepBest has kept, not the newest"

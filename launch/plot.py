@@ -1,4 +1,4 @@
-"""Draws learning curves, reports sweeps, prints numbers of curves, and exports metrics.
+r"""Plots learning curves, reports sweeps, prints ends of curves, and exports metrics.
 
     python -m launch.plot --output=results/pong.png --title=pong \
         --curve=LASER=runs/pong1,runs/pong2 --curve=IMPALA=runs/impala1,runs/impala2
@@ -6,15 +6,15 @@
     python -m launch.plot --csv=results/pong.csv --above=18
     python -m launch.plot --track=wandb --workdir=runs/pong
 
-Curves: each point is the mean of the last 100 returns of `episodes.csv`. The mean's 95% bootstrap
-interval over seeds is shaded, and two seeds are both drawn. The numbers are written as CSV next to
-the figure.
+Curves: each point is the mean of the last 100 returns of `episodes.csv`. With three or more seeds,
+the 95% bootstrap interval of the mean is shaded; with two seeds, both are plotted. The numbers are
+written as CSV next to the figure.
 
 Report: all sweeps in a directory, at any depth, as one HTML page with figures and CSV files. Sweeps
 with the same label and seed but different tasks count as one.
 
 Tracking: sends a run's metrics to Weights & Biases or MLflow. WANDB_MODE=offline keeps files for
-`wandb sync`, and MLFLOW_TRACKING_URI names MLflow's server or file. A second call continues.
+`wandb sync`, and MLFLOW_TRACKING_URI names MLflow's server or file. Later calls send new rows.
 """
 
 from laser_tf.host import interruption
@@ -31,27 +31,27 @@ from absl import flags
 
 from launch import command_line
 
-_CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], one seed each")
+_CURVES = flags.DEFINE_multi_string("curve", [], "LABEL=WORKDIR[,WORKDIR...], a run for each seed")
 _OUTPUT = command_line.define_path(
     "output", "figure [learning_curves.png], or directory of the report [<report>/report]"
 )
 _TITLE = flags.DEFINE_string("title", "", "title of the figure")
 _METRIC = flags.DEFINE_string(
-    "metric", None, "TensorBoard's name of a scalar [returns of training episodes]"
+    "metric", None, "TensorBoard scalar to plot [returns of training episodes]"
 )
-_OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "env frames, or time of training")
+_OVER = flags.DEFINE_enum("over", "frames", ("frames", "time"), "axis: env frames or training time")
 _REPORT = command_line.define_path("report", "directory that contains sweeps")
 _BUCKET = flags.DEFINE_integer(
-    "bucket", 0, "env frames averaged into a point of the report; 0: chosen", 0
+    "bucket", 0, "env frames averaged per point of the report; 0: automatic", 0
 )
-_FILES = flags.DEFINE_multi_string("csv", [], "CSV of curves whose ends are printed")
-_ABOVE = flags.DEFINE_float("above", None, "print where, in env frames or seconds, means exceed it")
+_FILES = flags.DEFINE_multi_string("csv", [], "CSV file of curves whose ends are printed")
+_ABOVE = flags.DEFINE_float("above", None, "print when means exceed it, in env frames or seconds")
 _LAST_FRAMES = flags.DEFINE_integer(
     "last_frames", 0, "average over the last env frames (or seconds); 0: the last point", 0
 )
-_TRACK = flags.DEFINE_enum("track", None, ("wandb", "mlflow"), "service that gets the metrics")
-_WORKDIR = command_line.define_path("workdir", "run directory that is tracked")
-_PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment of the service")
+_TRACK = flags.DEFINE_enum("track", None, ("wandb", "mlflow"), "service that receives the metrics")
+_WORKDIR = command_line.define_path("workdir", "run directory for --track")
+_PROJECT = flags.DEFINE_string("project", "laser_tf", "project or experiment at the service")
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 r"""Runs a replay server in its own process, on any machine, for runs that name it.
 
-    python -m launch.replay_server --config=configs/laser.py:atari --port=5000 \
+    python -m launch.replay_server --config=laser:atari --port=5000 \
         --checkpoint_folder=replay --memory_limit_gb=8
-    python -m launch.train --config=configs/laser.py:atari --config.replay.address=HOST:5000
+    python -m launch.train --config=laser:atari --config.replay.address=HOST:5000
 
 Use the config and overrides of the runs, because they determine the tables. The server resumes from
 its checkpoint, saves itself periodically and on SIGTERM or Ctrl-C, and logs its state every minute.
@@ -44,10 +44,10 @@ _CONFIG = command_line.define_config("configs/laser.py:atari")
 _PORT = flags.DEFINE_integer("port", 5000, "port of the server; 0 selects a free port")
 _FOLDER = command_line.define_path("checkpoint_folder", "directory of the server's checkpoints")
 _MEMORY_LIMIT_GB = flags.DEFINE_float(
-    "memory_limit_gb", 0.0, "GB of the process, above which old items are removed; 0: no limit", 0.0
+    "memory_limit_gb", 0.0, "max GB of the process; beyond, old items are removed; 0: no limit", 0.0
 )
 _CHECKPOINT_MINUTES = flags.DEFINE_float(
-    "checkpoint_minutes", 10.0, "period of checkpoints, which block reading and writing", 1e-6
+    "checkpoint_minutes", 10.0, "minutes between checkpoints, which block all requests", 1e-6
 )
 
 _POLL_PERIOD_SECONDS = 0.5

@@ -1,9 +1,9 @@
-"""Trains the members of a sweep at the same time, or the trials of a search.
+r"""Trains the members of a sweep at the same time, or the trials of a search.
 
-    python -m launch.sweep --config=configs/sweeps.py:minatar --workdir=runs/sweep
+    python -m launch.sweep --config=sweeps:minatar --workdir=runs/sweep
     python -m launch.sweep --search_space='agent.entropy_cost=grid(0.005, 0.01)' --population=pbt
     python -m launch.sweep --config.cluster.address=auto  # on all machines of a Ray cluster
-    python -m launch.sweep --config=configs/laser.py:gymnasium --search=optuna --trials=20 \
+    python -m launch.sweep --config=laser:gymnasium --search=optuna --trials=20 \
       --search_space='learner.learning_rate=log_uniform(1e-4, 1e-2)'
 
 The same command with the same --workdir resumes a sweep that was interrupted.
@@ -40,7 +40,7 @@ _SHARED_REPLAY = flags.DEFINE_bool(
 )
 _POPULATION = flags.DEFINE_string("population", None, "pbt or none [the config's]")
 _SEARCH_SPACE = flags.DEFINE_multi_string(
-    "search_space", [], f"{search_space.FORM}: added to the config's, or instead of a key's"
+    "search_space", [], f"{search_space.FORM}; adds a key, or replaces its distribution"
 )
 _SEARCH = flags.DEFINE_enum(
     "search", None, search.METHODS, "search with independent trials instead of a sweep"

@@ -1,11 +1,11 @@
 """Trains an agent, then evaluates it.
 
-    python -m launch.train --config=configs/laser.py:atari --workdir=runs/pong
+    python -m launch.train --config=laser:atari --workdir=runs/pong
     python -m launch.train --workdir=runs/pong  # resumes with the configuration of that run
     python -m launch.train --workdir=runs/pong --override=learner.learning_rate=1e-4
-    python -m launch.train --config=configs/laser.py:atari --config.environment.task=breakout
-    python -m launch.train --config=configs/laser.py:atari --init_from=runs/pong  # fine-tuning
-    python -m launch.train --config.cluster.actors=4  # in many processes; docs/distributed.md
+    python -m launch.train --config=laser:atari --config.environment.task=breakout
+    python -m launch.train --config=laser:atari --init_from=runs/pong  # fine-tuning
+    python -m launch.train --config.cluster.actors=4  # several processes; docs/distributed.md
     python -m launch.train --callbacks=my_module:MyCallback  # docs/callbacks.md
 
 The same command with the same --workdir resumes a run that was interrupted.
@@ -43,16 +43,13 @@ _EXTEND = flags.DEFINE_bool(
     "extend", False, "accept a higher run.env_frames; the learning rate schedule then ends there"
 )
 _OVERRIDE = flags.DEFINE_multi_string(
-    "override", [], "SECTION.KEY=VALUE: another value from now on in the run in --workdir"
+    "override", [], "SECTION.KEY=VALUE: changes a setting of the run in --workdir from now on"
 )
 _INIT_FROM = command_line.define_path(
     "init_from", "run directory whose newest weights are the initial weights of a new run"
 )
 _CALLBACKS = flags.DEFINE_multi_string(
-    "callbacks",
-    [],
-    "module:Class or module:Class(key=value, ...), called during training; may be given several "
-    "times",
+    "callbacks", [], "module:Class or module:Class(key=value, ...), called during training"
 )
 _TRUST_CONFIG = command_line.define_trust_config()
 

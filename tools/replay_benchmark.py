@@ -28,8 +28,8 @@ from laser_tf.replay import connection, dataset, resilient_writer, server, store
 from laser_tf.replay.schemes import mixed
 
 _WRITERS = flags.DEFINE_list("writers", ["1", "2", "4", "8"], "numbers of writing processes")
-_SAMPLERS = flags.DEFINE_integer("samplers_per_writer", 1, "sampling processes for each of them")
-_SECONDS = flags.DEFINE_float("seconds", 10.0, "to measure, for each number of processes")
+_SAMPLERS = flags.DEFINE_integer("samplers_per_writer", 1, "sampling processes per writer")
+_SECONDS = flags.DEFINE_float("seconds", 10.0, "seconds of each measurement")
 
 _T = 20
 _NOISY_ROWS = 6  # of 84: about 0.5 KB an agent step compressed, as Pong has

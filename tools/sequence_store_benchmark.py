@@ -26,7 +26,7 @@ from laser_tf.training import config_choices, run_config
 from tools import unrolls as tools_unrolls
 
 _KEYS = flags.DEFINE_list("keys", ["100000", "1000000"], "sequences in the store")
-_REPEATS = flags.DEFINE_integer("repeats", 300, "times that each operation is done")
+_REPEATS = flags.DEFINE_integer("repeats", 300, "repetitions of each operation")
 _TASK = flags.DEFINE_string("task", "pong", "an Atari game")
 
 _PLAYED = 20  # Unrolls of each environment.

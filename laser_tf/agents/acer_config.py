@@ -53,7 +53,7 @@ class AcerConfig(AveragePolicyConfig):
     """Hyper-parameters of ACER."""
 
     name: str = "acer"
-    lambda_: float = 1.0  # factor; per agent step; traces of Q^ret and Q^opc; 0: one-step returns
+    lambda_: float = 1.0  # factor; decay of Q^ret's and Q^opc's traces per agent step; 0: one-step
     dueling_samples: int = 5  # actions; n, sampled at each step by the stochastic dueling network
     advantage_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the advantage
 
@@ -66,7 +66,7 @@ class AcerConfig(AveragePolicyConfig):
         trunk_config.check_layers(self, "advantage_units")
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects actions of several parts, which its critics do not support."""
+        """Rejects actions of several parts, which ACER's critics do not support."""
         super().check_actions(action)
         if isinstance(action, types.ProductSpec):
             raise self._unsupported_actions(action, "discrete or continuous actions of one part")

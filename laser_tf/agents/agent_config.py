@@ -19,11 +19,11 @@ class AgentConfig(trunk_config.TrunkConfig):
     """Hyper-parameters of an agent and its trunk; subclasses add their own."""
 
     needs_discrete_actions: ClassVar[bool] = False
-    uses_sequences: ClassVar[bool] = False  # whether it learns from sequences of stored unrolls
+    uses_sequences: ClassVar[bool] = False  # whether the agent learns from sequences of unrolls
 
     name: str = ""  # laser, r2d2, acer, a3c, reactor or my_module:MyAgent; sets the other keys
-    discount: float = 0.99  # factor; gamma, per agent step
-    reward_clip: str = "none"  # of raw rewards: none, unit, optimistic_asymmetric, soft_asymmetric
+    discount: float = 0.99  # factor; gamma per agent step
+    reward_clip: str = "none"  # clip: none, unit, optimistic_asymmetric or soft_asymmetric
 
     def __post_init__(self):
         super().__post_init__()

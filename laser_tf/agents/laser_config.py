@@ -25,11 +25,11 @@ class LaserConfig(agent_config.AgentConfig):
     rho_bar: float = 1.0  # ratio; V-trace: max importance ratio, which sets the fixed point
     c_bar: float = 1.0  # ratio; V-trace: max importance ratio of the traces
     lambda_: float = 1.0  # factor; V-trace: decay of the traces per agent step
-    trust_region: str = "auto"  # relevance: implied or behaviour; auto: by the actions; none: off
+    trust_region: str = "auto"  # implied or behaviour relevance; auto: by type of action; none: off
     kl_threshold: float = 0.1  # nats; b: transitions with KL below this are trusted
     popart: bool = False  # learn the values of each task at unit scale
     popart_step: float = 3e-4  # fraction; step size of the moments per update; Hessel et al. 2019
-    popart_rises_at_once: bool = False  # sigma follows larger targets without delay
+    popart_rises_at_once: bool = False  # PopArt's scale follows larger targets without delay
     continuous_policy: str = "squashed"  # Gaussian of continuous actions: squashed or clipped
     initial_std: float = 0.5  # half ranges; initial standard deviation of the Gaussian
     pixel_control_cost: float = 0.0  # weight; auxiliary PixelControl loss; 0: off
@@ -59,8 +59,8 @@ class LaserConfig(agent_config.AgentConfig):
         if not online and self.entropy_cost and not self.entropy_on_replay:
             raise errors.ConfigError(
                 f"agent.entropy_on_replay must be true for replay.scheme {scheme!r}, got "
-                f"{self.entropy_on_replay}. The entropy term covers online unrolls only, "
-                "and this scheme has none. Set it to true, or use agent.entropy_cost=0"
+                f"{self.entropy_on_replay}. The scheme has no online unrolls for the entropy term. "
+                "Use --config.agent.entropy_on_replay=true or --config.agent.entropy_cost=0"
             )
 
     def check_actions(self, action: specs.BoundedArray) -> None:

@@ -14,7 +14,7 @@ import ml_collections
 from laser_tf import config_values, errors, installed_commands
 from laser_tf.training import config_choices, run_config
 
-_ROOT = installed_commands.IMPORT_FOLDER  # of configs/
+_ROOT = installed_commands.IMPORT_FOLDER  # directory of configs/
 _PACKAGE = "configs"
 
 

@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     workdir: pathlib.Path
     spec: types.EnvironmentSpec
     initial: "initial_weights.InitialWeights | None"  # weights of another run to start from
-    strategy: "tf.distribute.Strategy | None"  # of several devices
+    strategy: "tf.distribute.Strategy | None"  # strategy of several devices
     open_workdir: Callable[[], bool]  # opens and locks the directory; returns whether it is resumed
 
 

@@ -90,7 +90,7 @@ def train(
       init_from: Run directory whose newest weights are the initial weights of a new run.
       trust_config: Whether the `config.json` of `init_from` may name code to execute.
       environment: Function, also a lambda, that returns an environment of gymnasium, dm_env or
-        TF-Agents, for the suites of these names. With a parameter `num_envs` it returns a vector
+        TF-Agents, for the suites with these names. With a parameter `num_envs` it returns a vector
         environment. It gets the keyword arguments `environment.arguments`, and `seed` if it has
         such a parameter. Pass it again to resume.
       callbacks: Callbacks, which are called in this order; see docs/callbacks.md.

@@ -19,7 +19,7 @@ class _Tracking(callbacks.Callback):
     service fails, training continues without it.
     """
 
-    _name: ClassVar[str]  # of the service
+    _name: ClassVar[str]  # name of the service
 
     def __init__(self, project: str = "laser_tf"):
         """Imports the package of the service; raises MissingPackageError if it is missing."""

@@ -24,7 +24,7 @@ class StopAtReturn(callbacks.Callback):
 
     def on_start(self, run: callbacks.Run) -> None:
         """See `Callback`."""
-        self._episodes: collections.Counter[str] = collections.Counter()  # of each task
+        self._episodes: collections.Counter[str] = collections.Counter()  # count by task
 
     def on_episode(self, run: callbacks.Run, episode: episode_log.Row) -> None:
         """See `Callback`."""

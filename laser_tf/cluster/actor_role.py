@@ -37,7 +37,7 @@ class ActorRole(role.Role):
         os.nice(_NICENESS)
         # With random bits, so that a restarted actor does not repeat the episodes of its
         # previous process.
-        seeds = acting.draw_seeds(config.run.seed, index, secrets.randbits(48))
+        seeds = acting.derive_seeds(config.run.seed, index, secrets.randbits(48))
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         agent = assembly.build_agent(
             config, spec, dtype, seeds.actions, actor=index, actors=config.cluster.actors

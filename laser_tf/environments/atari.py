@@ -70,9 +70,9 @@ class AtariConfig(environment_config.EnvironmentConfig):
 
     suite: str = "atari"
     task: str = "pong"
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
+    max_frames_per_episode: int = 108_000  # env frames; limit that truncates an episode
     num_threads: int = 0  # threads; of the emulators; 0: one for each core
-    action_repeat: int = 4  # env frames; an agent step
+    action_repeat: int = 4  # env frames; per agent step
     no_op_max: int = 30  # env frames; max no-ops at the start of an episode, min 1; 0: none
     full_action_space: bool = False  # all 18 actions for every game
     life_loss_is_end: bool = True  # a lost life has discount 0

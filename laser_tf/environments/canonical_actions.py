@@ -114,7 +114,7 @@ def _continuous_part(spec: specs.BoundedArray, name: str) -> specs.BoundedArray:
 def _join(parts: list[specs.BoundedArray]) -> specs.BoundedArray:
     """Returns the spec of the actions of all parts."""
     if not parts:
-        raise faults.UnsupportedSpaceError("its action is empty: let the agent choose something")
+        raise faults.UnsupportedSpaceError("its action is empty: define at least one number")
     if len(parts) == 1:
         return parts[0]
     num_values = sum(getattr(part, "num_values", 0) for part in parts)

@@ -57,7 +57,7 @@ class DmControlConfig(python_config.PythonConfig):
 
     suite: str = "dm_control"
     task: str = "cartpole/swingup"
-    max_frames_per_episode: int = 1_000  # env frames; then the episode is cut; 0: no limit
+    max_frames_per_episode: int = 1_000  # env frames; limit that truncates an episode; 0: none
 
     known_tasks: ClassVar[Collection[str]] = TASKS
     example_task: ClassVar[str] = "cheetah/run"
@@ -69,8 +69,8 @@ class DmControlConfig(python_config.PythonConfig):
         pixels = self.keyword_arguments().get("pixels", 0)
         if type(pixels) is not int or not 0 <= pixels <= _MAX_PIXELS:
             raise errors.ConfigError(
-                f"arguments have pixels={pixels!r}: use rows and columns of an image, up to "
-                f"{_MAX_PIXELS}, or 0 for vectors"
+                f"arguments must have pixels from 0 (vectors) to {_MAX_PIXELS} (image sides), got "
+                f"pixels={pixels!r}. Use e.g. pixels=84."
             )
 
     @property

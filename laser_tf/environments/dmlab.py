@@ -75,8 +75,8 @@ class DMLabConfig(python_config.WorkerConfig):
 
     suite: str = "dmlab"
     task: str = "rooms_watermaze"
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
-    action_repeat: int = 4  # env frames; an agent step
+    max_frames_per_episode: int = 108_000  # env frames; limit that truncates an episode
+    action_repeat: int = 4  # env frames; per agent step
     instruction_length: int = 16  # words; of the longest text; 0 reads none
     hold_out: bool = False  # run the levels and maps held out for testing
     level_cache: str = ""  # folder for compiled maps; "": none are kept

@@ -18,19 +18,19 @@ class EnvironmentConfig(abc.ABC):
       ValueError: For a value out of range or an unknown name; the message names the remedy.
     """
 
-    suite: str  # name in environments.suites, e.g. atari or gymnasium
-    task: str  # task of the suite, several with commas between them, or "all"
-    num_envs: int = 32  # environments; of each task, which step together
-    max_broken_episodes: int = 20  # episodes; max in a row of one environment; more end the run
-    reward_scales: tuple[float, ...] = ()  # factors; of each task's rewards; (): all 1
-    action_repeat: int = 1  # env frames; an agent step; their rewards add up
-    max_frames_per_episode: int = 0  # env frames; then the episode is cut; 0: no limit
+    suite: str  # name of a suite, e.g. atari or gymnasium, or my_module:MySuite
+    task: str  # task of the suite, several separated by commas, or "all"
+    num_envs: int = 32  # environments; per task, which step together
+    max_broken_episodes: int = 20  # episodes; max that faults end in a row; more end the run
+    reward_scales: tuple[float, ...] = ()  # factors; of the rewards of each task; (): all 1
+    action_repeat: int = 1  # env frames; per agent step; their rewards add up
+    max_frames_per_episode: int = 0  # env frames; limit that truncates an episode; 0: none
 
-    frames_per_second: ClassVar[float] = 10.0  # Of videos, if the environment has no clock.
+    frames_per_second: ClassVar[float] = 10.0  # Of videos of environments without a clock.
     known_tasks: ClassVar[Collection[str]] = ()  # Names of all tasks, see `check_task`.
-    example_task: ClassVar[str] = ""  # Shown for an unknown task; "" shows all.
-    tasks_share_specs: ClassVar[bool] = False  # One agent can learn "all".
-    user_creates_batch: ClassVar[bool] = False  # Its specs can depend on `num_envs`.
+    example_task: ClassVar[str] = ""  # Shown in the error for an unknown task; "" shows all.
+    tasks_share_specs: ClassVar[bool] = False  # Whether one agent can learn the task "all".
+    user_creates_batch: ClassVar[bool] = False  # Whether specs may depend on `num_envs`.
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -24,7 +24,7 @@ class MinAtarConfig(environment_config.EnvironmentConfig):
 
     suite: str = "minatar"
     task: str = "breakout"
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
+    max_frames_per_episode: int = 108_000  # env frames; limit that truncates an episode
     sticky_actions: float = 0.0  # probability; of repeating the last action; 0.1 in the paper
 
     known_tasks: ClassVar[tuple[str, ...]] = GAMES

@@ -26,7 +26,7 @@ class MiniGridConfig(python_config.WorkerConfig):
 
     suite: str = "minigrid"
     task: str = "BabyAI-GoToLocal-v0"
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
+    max_frames_per_episode: int = 108_000  # env frames; limit that truncates an episode
     instruction_length: int = 16  # words; of the longest mission
 
     example_task: ClassVar[str] = "MiniGrid-...-v0"

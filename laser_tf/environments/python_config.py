@@ -27,13 +27,13 @@ _MAX_REPLY_SECONDS = 86_400.0  # A day; waits must be finite.
 class WorkerConfig(environment_config.EnvironmentConfig):
     """Configuration of environments that run in worker processes, each a `dm_env.Environment`."""
 
-    num_workers: int = 0  # processes; they step the environments; 0: as many as cores
-    reply_seconds: float = 60.0  # seconds; if an environment takes longer, its worker restarts
+    num_workers: int = 0  # processes; that step the environments; 0: one per core
+    reply_seconds: float = 60.0  # seconds; time limit of a call, after which a worker restarts
 
     worker_class: ClassVar[type[environment_worker.Worker]] = environment_worker.Worker
-    engine_repeats_actions: ClassVar[bool] = False  # A step takes `action_repeat` frames.
+    engine_repeats_actions: ClassVar[bool] = False  # Whether a step is `action_repeat` frames.
     package: ClassVar[str] = ""  # Package that workers import.
-    missing_package: ClassVar[str] = ""  # Message if it is not installed.
+    missing_package: ClassVar[str] = ""  # Error message if it is missing.
 
     def __post_init__(self):
         super().__post_init__()
@@ -147,7 +147,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     for part in _parts(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not name.isidentifier() or name in arguments:
-            raise errors.ConfigError(f"arguments are {text!r}: use name=value, ..., each name once")
+            raise errors.ConfigError(f"arguments must be name=value, ..., got {text!r}")
         arguments[name] = None if value.lower() == "none" else config_values.parse_value(value)
     return arguments
 

@@ -68,8 +68,8 @@ class VectorConfig(function_suites.FunctionConfig):
     """
 
     suite: str = "gymnasium_vector"
-    num_workers: int = 0  # processes; each steps its share of num_envs; 0: one
-    action_repeat: int = 1  # env frames; an agent step; the function gets it
+    num_workers: int = 0  # processes; each steps a share of num_envs; 0: one
+    action_repeat: int = 1  # env frames; per agent step; the function receives it
 
     worker_class: ClassVar[type[environment_worker.Worker]] = VectorWorker
     engine_repeats_actions: ClassVar[bool] = True

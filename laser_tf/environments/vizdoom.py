@@ -49,8 +49,8 @@ class VizDoomConfig(python_config.WorkerConfig):
 
     suite: str = "vizdoom"
     task: str = "basic"
-    max_frames_per_episode: int = 108_000  # env frames; then the episode is cut
-    action_repeat: int = 4  # env frames; an agent step
+    max_frames_per_episode: int = 108_000  # env frames; limit that truncates an episode
+    action_repeat: int = 4  # env frames; per agent step
 
     frames_per_second: ClassVar[float] = 35.0
     known_tasks: ClassVar[tuple[str, ...]] = tuple(ACTIONS)

@@ -33,7 +33,7 @@ class TrunkConfig:
         "shallow"  # my_module:MyTorso
     )
     channel_multiplier: int = 1  # factor; scales the channels of the torso
-    image_normalisation: str = "none"  # center: by an image's mean; running: each pixel; or none
+    image_normalisation: str = "none"  # none, center (by image) or running (by pixel)
     mlp_units: tuple[int, ...] = (64, 64)  # units; hidden layers of the MLP over vectors
     mlp_activation: str = "tanh"  # activation of the MLP: tanh or relu, see networks.torsos.MLP
     normalise_vectors: bool = True  # normalise vectors by their running mean and deviation

@@ -44,7 +44,7 @@ def distributional_retrace(
         read.
       is_transition: Mask, bool [T, B], false if x_{t+1} starts an episode. Other arguments at step
         t, and the value of x_{t+1}, are not read there.
-      support: Returns z_i, float32 [N], equally spaced and increasing, N >= 2.
+      support: Grid z_i of returns, float32 [N], equally spaced and increasing, N >= 2.
 
     Returns:
       Target masses without gradient, float32 [T, B, N]. They sum to 1 for each transition and are

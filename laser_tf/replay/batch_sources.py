@@ -17,7 +17,7 @@ from laser_tf.replay.schemes import base
 
 _POLL_SECONDS = 0.5
 _RETRY_SECONDS = 1.0  # between an error and the next attempt
-_MAX_ERRORS = 5  # in a row, of a server that answers
+_MAX_ERRORS = 5  # errors in a row while the server answers
 
 # Freeing an iterator with autotuning may block the thread that frees it for a minute.
 _UNTUNED = tf.data.Options()
@@ -36,7 +36,7 @@ class ServerIterator(Iterator[Any]):
         self._replay = replay
         self._make = make
         self._fetch: array_function.CancellableFunction | None = None
-        self._server = replay.server  # that the dataset was built for
+        self._server = replay.server  # server of the current dataset
         self._closed = threading.Event()
 
     def __next__(self) -> Any:

@@ -16,7 +16,7 @@ from laser_tf.replay.schemes import base
 
 _HEARTBEAT_SECONDS = 3.0
 _STALE_SECONDS = 4 * _HEARTBEAT_SECONDS
-_RELEASE_TIMEOUT_SECONDS = 5.0  # for a renewal in progress
+_RELEASE_TIMEOUT_SECONDS = 5.0  # max wait for a renewal in progress
 
 
 class LeaseTakenError(errors.ConfigError):
@@ -184,8 +184,8 @@ def connect_external(
         raise errors.ConfigError(message) from None
     if is_new and (items := replay.num_held()):
         logging.warning(
-            "Replay at %s holds %s items of an earlier run, which this run learns from as its own; "
-            "for an empty replay start the server with another --checkpoint_folder",
+            "Replay at %s holds %s items of an earlier run, from which this run also learns. For "
+            "an empty replay, start the server with another --checkpoint_folder",
             scheme.address, f"{items:,}",
         )  # fmt: skip
     replay.start_polling()

@@ -169,8 +169,8 @@ class ReplayConnection:
             return
         if difference := tables.difference(info, expected):
             raise errors.ConfigError(
-                f"the replay server at {self.address} takes other unrolls: {difference}. Agents "
-                "that share a replay need the same environment, core and unroll length."
+                f"the replay server at {self.address} must accept the run's unrolls, got other "
+                f"tables: {difference}. Use the same environment, core and unroll length."
             )
         self._accepted[name] = info.signature
 

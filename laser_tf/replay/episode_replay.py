@@ -1,11 +1,11 @@
 """Writes whole episodes to replay and replays them from their starts (LASER, section A.2).
 
-An episode is stored as the unrolls that cut it from its start: [n, T + 1, ...], the last step of
-each is the first step of the next.
+An episode is cut into n unrolls from its start, [n, T + 1, ...]. The last step of each unroll is
+the first step of the next.
 
-Reverb counts items, the capacity is in agent steps: an episode of n unrolls takes n items. The
-first item, the first to be removed, is the whole episode and has priority 1. The others are
-placeholders: each refers to one of its unrolls, which costs no memory, and has priority 0. Reverb
+Reverb counts items, but the capacity is in agent steps, so an episode of n unrolls takes n items.
+The first item, which is removed first, is the whole episode and has priority 1. The others are
+placeholders with priority 0: each refers to an unroll of the episode, which costs no memory. Reverb
 samples a placeholder only if the table holds no whole episode.
 """
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from laser_tf.replay import server
 
 GIGABYTE = 10**9
-CGROUP = pathlib.Path("/sys/fs/cgroup")  # of this process's container, version 2
+CGROUP = pathlib.Path("/sys/fs/cgroup")  # control group (version 2) of this container
 ENFORCEMENT_PERIOD_SECONDS = 0.5
-_MIN_FREE_SHARE = 0.05  # of all memory, left to the rest of the run and to other processes
-_TARGET_SHARE = 0.95  # of the available memory, that replay takes after items were removed
+_MIN_FREE_SHARE = 0.05  # fraction of all memory, left to other uses
+_TARGET_SHARE = 0.95  # fraction of the available memory for replay after a removal
 _DRAIN_SECONDS = 0.2  # spent at once on samples that only free memory
 # Of a chunk and its references, for each leaf of an unroll; measured 900 to 1,500.
 _REVERB_LEAF_BYTES = 1_500
@@ -116,12 +116,12 @@ class MemoryLimit:
     ):
         self._replay = replay
         self._table = table
-        self._limit_bytes = limit_bytes  # of the process's resident memory; None for no limit
+        self._limit_bytes = limit_bytes  # limit of the resident memory; None for no limit
         self._base_bytes = base_bytes  # memory of the process without any replay
-        self._min_items = min_items  # that stay even if the machine has no memory left
+        self._min_items = min_items  # never removed, even if memory is full
         self._max_items = self._logged_items = math.inf
         self._unfreed = 0  # deleted items that may still take memory
-        self._keys: list[int] = []  # of all items when they were listed, oldest first
+        self._keys: list[int] = []  # keys of all items at the listing, oldest first
         self._removed_before = 0  # items that were removed before the listing
         self._malloc_trim = ctypes.CDLL(None).malloc_trim
 

@@ -38,7 +38,7 @@ class ResilientWriter:
         self._unrolls_kept = unrolls_kept
         self._paths = [] if signature is None else [p for p, _ in tree.flatten_with_path(signature)]
         self._writer: reverb.TrajectoryWriter | None = None
-        self._server = replay.server  # that the writer was opened for
+        self._server = replay.server  # server of the current writer
         self._closed_at = -_RETRY_SECONDS
 
     def open(self, should_stop: Callable[[], bool]) -> bool:

@@ -17,8 +17,8 @@ from laser_tf.replay import memory, priority_tree, stored_unroll
 from laser_tf.replay.schemes import contextual
 
 BLOCK = 32  # adjacent keys of one stream
-SPARE_LEAVES = 131_072  # of blocks that are not full: those of some 4,000 streams
-UNROLL_OVERHEAD_BYTES = 2_000  # of objects and tree, for each unroll; measured 1,200 to 2,000
+SPARE_LEAVES = 131_072  # for the partly filled blocks of some 4,000 streams
+UNROLL_OVERHEAD_BYTES = 2_000  # objects and tree, per unroll; measured 1,200 to 2,000
 _MEMORY_CHECK_PERIOD = 256  # sequences
 _BLANK = -1
 # Level 6 takes three times as long for a sixth less, see `tools/sequence_store_benchmark.py`.
@@ -30,14 +30,14 @@ class StoredSequence(NamedTuple):
 
     key: int  # the place in the tree, modulo the number of its leaves
     stream: int  # `stream` of its unrolls
-    numbers: tuple[int, ...]  # of its unrolls; -1 for blank ones
+    numbers: tuple[int, ...]  # numbers of its unrolls; -1 for blank ones
     unrolls: tuple[bytes, ...]  # compressed
 
 
 class Contents(NamedTuple):
     """Contents of a store in a checkpoint: n sequences, oldest first."""
 
-    layout: str  # of sequences
+    layout: str  # specification of a sequence
     priorities: np.ndarray  # float64 [n]; NaN if unknown
     sequences: list[StoredSequence]
 
@@ -60,8 +60,8 @@ class SequenceStore:
         self._num_leaves = 1 << (4 * self._max_size + SPARE_LEAVES - 1).bit_length()
         self._tree = priority_tree.PriorityTree(self._num_leaves, scheme.uniform_share)
         self._lock = threading.Lock()
-        self._sequences: dict[int, StoredSequence] = {}  # by leaf, oldest first
-        self._newest: dict[int, StoredSequence] = {}  # by stream
+        self._sequences: dict[int, StoredSequence] = {}  # key: leaf; oldest first
+        self._newest: dict[int, StoredSequence] = {}  # newest sequence of each stream
         self._next_block = 0  # its first key
         self._added = self._packed_bytes = 0
         self._signature = signature

@@ -1,9 +1,9 @@
 """Writes overlapping sequences to replay (R2D2, section 2.3).
 
-A sequence is S unrolls of one episode, [S, T + 1, ...]: first the burn-in, then those that are
-learned from. Blank unrolls, without any transition, fill the burn-in before an episode's start, so
-that its first steps are learned from, too. They also fill a sequence after the episode's end. All
-sequences refer to the same unrolls: the overlap costs no memory.
+A sequence is S unrolls of one episode, [S, T + 1, ...]: first the burn-in, then the trained part.
+Blank unrolls, without any transition, replace the burn-in before an episode's start, so that the
+agent also learns from the first steps. They also pad a sequence after the episode's end. Sequences
+share the unrolls of their overlap, which costs no memory.
 """
 
 import math
@@ -37,7 +37,7 @@ class SequenceWriter(writers.EnvWriter):
     """Writes each sequence once complete; the queue gets the count of each unroll."""
 
     def __init__(self, scheme: sequences.Sequences, context: base.ActorContext, priority: Priority):
-        """`priority` gets unrolls [S, ...] of a new sequence without observations and states."""
+        """Creates a writer; `priority` gets unrolls [S, ...] without observations and states."""
         length = scheme.unroll_length
         self._burn_in = scheme.burn_in // length
         self._size = scheme.steps_per_entry // length

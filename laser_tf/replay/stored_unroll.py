@@ -19,8 +19,8 @@ class StoredUnroll(NamedTuple):
 
     env_output: types.EnvOutput  # [T + 1, ...]; images and `is_first` [K - 1 + T + 1, ...]
     agent_output: types.AgentOutput  # [T + 1, ...]
-    core_state: Any  # before step 0
-    next_core_state: Any  # before the last step; () unless sequences are stored
+    core_state: Any  # core state before step 0
+    next_core_state: Any  # core state before the last step; () unless sequences are stored
     task: Any  # int32 [], index of the environment's task
     member: Any  # int32 [], index of the sweep's member that acted; 0 in a single run
     learner_update: Any  # int64 [], updates of the actor's weights when the unroll was complete
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
     key: Any  # uint64 [B], keys of the samples from replay; 0 for other entries
     importance_weight: Any  # float32 [B]
     new_steps: Any  # int64 [], agent steps that no earlier batch contains
-    stored_states: Any = ()  # of sequences, [B, S + 1, ...]: see `types.Unroll`
+    stored_states: Any = ()  # core states of sequences, [B, S + 1, ...]: see `types.Unroll`
 
 
 class ReplaySample(NamedTuple):

@@ -24,7 +24,7 @@ TableInfo: TypeAlias = schema_pb2.TableInfo
 
 LEASE_PREFIX = "lease_"
 _SILENCE_WARNING_SECONDS = 8.0  # since the last answer
-_AGE_TOLERANCE_SECONDS = 4.0  # by which a server's reported age may lag behind
+_AGE_TOLERANCE_SECONDS = 4.0  # max lag of a server's reported age
 
 
 def make_tables(
@@ -114,10 +114,10 @@ class Liveness:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
-        self.is_answering = True  # the last poll
+        self.is_answering = True  # whether the last poll was answered
         self.restarts = 0  # times that another server was found in place of the last one
         self._answered_at = clock()
-        self._age = -math.inf  # of the server at its last answer; -inf before the first answer
+        self._age = -math.inf  # age of the server at its last answer; -inf before that
         self._is_silence_logged = False
 
     def record_silence(self, address: str) -> None:

@@ -1,4 +1,4 @@
-"""Turns of an actor and the learner in its process, with which a run repeats itself."""
+"""Turns of an actor and the learner in its process, which make runs repeatable."""
 
 import itertools
 import threading

@@ -33,8 +33,8 @@ class UnrollCheck:
         # A word is an index. The integers of other observations are never indices.
         self._texts = [isinstance(leaf, types.TextSpec) for leaf in tree.flatten(spec.observation)]
         self._count = 0
-        self._logged = 0  # the count of the last log line
-        self._batches = 0  # in a row without any valid unroll
+        self._logged = 0  # count in the last log line
+        self._batches = 0  # batches in a row without any valid unroll
 
     def find_invalid(
         self, unrolls: stored_unroll.StoredUnroll, stored_states: Any = ()

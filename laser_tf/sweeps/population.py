@@ -34,14 +34,12 @@ class Config:
     """
 
     method: str = "none"  # pbt, or none: no member copies, nothing is recorded
-    ready_env_frames: int = 1_000_000  # env frames; of a member between decisions about it
-    burn_in_env_frames: int = 0  # env frames; of a member before the first decision about it
-    truncation_fraction: float = (
-        0.2  # fraction; the lowest copy as many of the highest; 1: any better
-    )
+    ready_env_frames: int = 1_000_000  # env frames; of a member between its decisions
+    burn_in_env_frames: int = 0  # env frames; of a member before its first decision
+    truncation_fraction: float = 0.2  # fraction; worst that copy as many best; 1: any better
     copy_margin: float = 0.0  # fitness; a parent must be better by more than this
-    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; of which one is sampled
-    perturbation_probability: float = 1.0  # probability; of each hyper-parameter by itself
+    perturbation_factors: tuple[float, ...] = (1.2, 1 / 1.2)  # factors; one is sampled
+    perturbation_probability: float = 1.0  # probability; for each hyper-parameter
     explore_without_copy: bool = False  # whether members that keep their weights perturb, too
     # IMPALA's; LASER fixes the epsilon on DMLab-30. A sweep that names none takes those that its
     # members have: see `sweep_config`.

@@ -18,7 +18,7 @@ from laser_tf.training import actor, run_config
 class Acting(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
-    learner_client: client.ReplayClient  # where the learner reads what the actors write
+    learner_client: client.ReplayClient  # the learner's client of the actors' replay
 
     def check(self) -> None:
         """Raises the error that ended acting, if any."""
@@ -45,10 +45,10 @@ class Seeds(NamedTuple):
     actions: int
 
 
-def draw_seeds(*entropy: int) -> Seeds:
+def derive_seeds(*entropy: int) -> Seeds:
     """Returns seeds that depend on all given numbers, each of which is at least 0."""
-    drawn = np.random.SeedSequence(entropy).generate_state(2)
-    return Seeds(*(int(seed) >> 2 for seed in drawn))
+    states = np.random.SeedSequence(entropy).generate_state(2)
+    return Seeds(*(int(state) >> 2 for state in states))
 
 
 def make_actor(

@@ -55,7 +55,7 @@ class ActingPolicy:
 class Actor:
     """Steps environments with the newest weights and writes each step."""
 
-    learner_client: client.ReplayClient  # where the learner in this process reads; set by `start`
+    learner_client: client.ReplayClient  # client of the learner in this process; set by `start`
 
     def __init__(
         self,

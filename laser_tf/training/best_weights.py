@@ -22,7 +22,7 @@ _FILE = f"{run_directory.BEST_CHECKPOINT}/weights.npz"
 class BestWeights(NamedTuple):
     """Weights and the result of their evaluation."""
 
-    mean_return: float  # of the evaluation
+    mean_return: float  # result of the evaluation
     env_frames: int  # behind the weights
     learner_updates: int  # behind the weights
     wall_seconds: float  # seconds of training when the evaluation ended

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Evaluation(NamedTuple):
     """Result of a periodic evaluation."""
 
-    env_frames: int  # of the evaluated weights
-    learner_updates: int  # of the evaluated weights
-    mean_return: float  # raw; the mean over tasks of the mean over episodes
-    summary: Mapping[str, Any]  # see `evaluator.Evaluator.evaluate`
+    env_frames: int  # env frames behind the evaluated weights
+    learner_updates: int  # updates behind the evaluated weights
+    mean_return: float  # raw return, averaged over episodes, then over tasks
+    summary: Mapping[str, Any]  # all results, see `evaluator.Evaluator.evaluate`
     weights: "Sequence[np.ndarray]"  # evaluated values of the agent's `acting_variables`
 
 

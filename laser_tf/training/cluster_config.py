@@ -14,17 +14,17 @@ _ADDRESS = re.compile(r"auto|\[?[^\s\[\]/]+\]?:\d+")
 class ClusterConfig:
     """Processes and machines of a run, which may change when the run is resumed."""
 
-    actors: int = 0  # processes; that act for the learner; 0: one process does all, without Ray
-    envs_per_actor: int = 0  # environments; of each actor; 0: environment.num_envs
-    address: str = ""  # host:port; of Ray's head, or auto: the one here; none: Ray for this run
-    learners: int = 1  # processes; that share each batch, and update as one
-    actor_cpus: float = 1.0  # CPUs; that Ray keeps for each actor
-    learner_cpus: float = 1.0  # CPUs; that Ray keeps for each learner
-    learner_gpus: float = 0.0  # GPUs; that Ray keeps for each learner
-    replay_cpus: float = 1.0  # CPUs; that Ray keeps for replay, where it is the run's own
-    evaluator_cpus: float = 1.0  # CPUs; that Ray keeps for the evaluator, if there is any
-    wait_minutes: float = 0.0  # minutes; to wait for machines that will join; 0: fail at once
-    weights_seconds: float = 0.2  # seconds; from one copy of the weights for actors to the next
+    actors: int = 0  # processes; that act for the learner; 0: a run of one process, without Ray
+    envs_per_actor: int = 0  # environments; per actor; 0: environment.num_envs
+    address: str = ""  # host:port of Ray's head; auto: Ray on this machine; empty: new Ray
+    learners: int = 1  # processes; share each batch and take the same update
+    actor_cpus: float = 1.0  # CPUs; reserved by Ray for each actor
+    learner_cpus: float = 1.0  # CPUs; reserved by Ray for each learner
+    learner_gpus: float = 0.0  # GPUs; reserved by Ray for each learner
+    replay_cpus: float = 1.0  # CPUs; reserved by Ray for a replay that the run starts
+    evaluator_cpus: float = 1.0  # CPUs; reserved by Ray for the evaluator, if any
+    wait_minutes: float = 0.0  # minutes; max wait for machines to join; 0: fail at once
+    weights_seconds: float = 0.2  # seconds; period at which actors receive weights
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -51,7 +51,7 @@ class Evaluations:
         self._due = math.inf  # env frames
         self._on_evaluation = on_evaluation
         self._is_running = False
-        self._weights: list[np.ndarray] = []  # of the evaluation that runs
+        self._weights: list[np.ndarray] = []  # weights that are being evaluated
         self._has_chart = False
 
     def resume(self, env_frames: int | None) -> None:

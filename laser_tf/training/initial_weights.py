@@ -24,8 +24,8 @@ class InitialWeights(NamedTuple):
     """Weights of another run."""
 
     source: pathlib.Path  # directory of that run
-    learner_updates: int  # of the weights
-    arrays: dict[str, np.ndarray]  # by names of `named_variables`
+    learner_updates: int  # updates behind the weights
+    arrays: dict[str, np.ndarray]  # values by their names in `named_variables`
 
     def record(self) -> dict[str, dict[str, object]]:
         """Returns the entry of `config.json` for the origin of a run."""
@@ -46,7 +46,7 @@ def read(
     config = run_config.read_trusted(source, trust_config, named)
     spec = factory.environment_spec(config.environment)
     restored = learner_checkpoints.restore_learner(source, config, spec)
-    arrays = {name: variable.numpy() for name, variable in learnt(restored.agent).items()}
+    arrays = {name: variable.numpy() for name, variable in select_variables(restored.agent).items()}
     return InitialWeights(source, int(restored.counters.learner_updates), arrays)
 
 
@@ -65,20 +65,20 @@ def assign(initial: InitialWeights, agent: agents_base.Agent) -> None:
 
 def _find_variables(initial: InitialWeights, agent: agents_base.Agent) -> dict[str, tf.Variable]:
     """Returns the agent's variables by name; raises ConfigError if the weights do not fit."""
-    variables = learnt(agent)
+    variables = select_variables(agent)
     if differing := named_variables.differences(initial.arrays, variables):
         others = len(differing) - _MAX_NAMED
         more = f" and {others} more" if others > 0 else ""
         raise errors.ConfigError(
             f"--init_from={initial.source} has weights of other shapes: "
             f"{', '.join(differing[:_MAX_NAMED])}{more}; use the network, the observations and the "
-            "actions of that run, or begin without --init_from"
+            "actions of that run, or leave out --init_from"
         )
     return variables
 
 
-def learnt(agent: agents_base.Agent) -> dict[str, tf.Variable]:
-    """Returns the variables of an agent that a new run starts from, by name."""
+def select_variables(agent: agents_base.Agent) -> dict[str, tf.Variable]:
+    """Selects the variables of an agent that a new run copies from another run, by name."""
     seen = {id(variable): variable for variable in agent.hyperparameters.values()}
     named = named_variables.walk(agent, "agent", seen)
     # Integers are counts, e.g. of updates.

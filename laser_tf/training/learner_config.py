@@ -17,21 +17,21 @@ TUNABLE = (LEARNING_RATE, agent_config.ENTROPY_COST, RMSPROP_EPSILON)
 class LearnerConfig:
     """Batches, optimiser and numerics of the learner."""
 
-    learning_rate: float = 6e-4  # step size; at the run's start
-    learning_rate_schedule: str = "linear"  # linear, to zero at the run's last frame, or constant
-    optimizer: str = RMSPROP  # rmsprop or adam; the other one's keys are not read
-    rmsprop_decay: float = 0.99  # factor; of the mean of squares, per update
-    rmsprop_momentum: float = 0.0  # factor; of the steps before, per update
+    learning_rate: float = 6e-4  # step size; at the start of the run
+    learning_rate_schedule: str = "linear"  # linear (to zero at the last frame) or constant
+    optimizer: str = RMSPROP  # rmsprop or adam; keys of the other optimiser are ignored
+    rmsprop_decay: float = 0.99  # factor; decay of the mean square per update
+    rmsprop_momentum: float = 0.0  # factor; decay of earlier steps per update
     rmsprop_epsilon: float = 0.01  # squared gradient; added inside the square root
-    adam_beta1: float = 0.9  # factor; of the mean of gradients, per update
-    adam_beta2: float = 0.999  # factor; of the mean of squares, per update
+    adam_beta1: float = 0.9  # factor; decay of the mean gradient per update
+    adam_beta2: float = 0.999  # factor; decay of the mean square per update
     adam_epsilon: float = 1e-3  # gradient; added outside the square root
-    gradient_clip: float = 0.0  # gradient; largest global norm; 0 switches it off
-    non_finite_limit: int = 10  # learner updates; skipped in a row that end the run
+    gradient_clip: float = 0.0  # gradient; max global norm; 0: no clipping
+    non_finite_limit: int = 10  # learner updates; skipped in a row until the run ends
     jit_compile: str = "auto"  # whether XLA compiles the update: auto, on or off
-    compute_dtype: str = "auto"  # of the torso: auto, float32 or bfloat16
-    num_devices: int = 1  # devices; of a machine that share each batch: GPUs, TPU cores, else CPUs
-    spare_cores: int = 0  # cores; that TensorFlow's operations leave to actors of this process
+    compute_dtype: str = "auto"  # dtype of the torso: auto, float32 or bfloat16
+    num_devices: int = 1  # devices; GPUs, TPU cores or else CPUs that share each batch
+    spare_cores: int = 0  # cores; not used by TensorFlow, free for actors of this process
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -46,7 +46,7 @@ def saved(checkpoint: str, *attributes: str) -> dict[str, tf.TensorSpec]:
     seen = set()
 
     def visit(index: int, path: str) -> None:
-        if index in seen or path.endswith("/_state_var"):  # of a random generator
+        if index in seen or path.endswith("/_state_var"):  # variable of a random generator
             return
         seen.add(index)
         keys = {tensor.name: tensor.checkpoint_key for tensor in graph.nodes[index].attributes}

@@ -20,16 +20,16 @@ Section = TypeVar("Section")
 class Config:
     """Length, seed, checkpoints, metrics and evaluations of a run."""
 
-    env_frames: int = 3_000_000  # env frames; the run's budget
+    env_frames: int = 3_000_000  # env frames; budget of the run
     seed: int = 1  # seed; of weights, actions and environments
     serial: bool = False  # actor and learner take turns, so that equal seeds give equal runs
-    checkpoint_minutes: float = 5.0  # minutes; between checkpoints of all but replay
-    replay_checkpoint_minutes: float = 30.0  # minutes; between checkpoints of replay
+    checkpoint_minutes: float = 5.0  # minutes; period of checkpoints without replay
+    replay_checkpoint_minutes: float = 30.0  # minutes; period of checkpoints of replay
     metrics_seconds: float = 10.0  # seconds; between rows in TensorBoard, 200 in all at least
-    replay_port: int = 0  # port; of the embedded Reverb server; 0 takes a free one
-    evaluation_episodes: int = 30  # episodes; of each task after training; 0 for none
-    evaluate_every_env_frames: int = 0  # env frames; between evaluations during training; 0: none
-    periodic_evaluation_episodes: int = 10  # episodes; of each task in each of these
+    replay_port: int = 0  # port; of the run's Reverb server; 0: any free port
+    evaluation_episodes: int = 30  # episodes; per task, after training; 0: no evaluation
+    evaluate_every_env_frames: int = 0  # env frames; period of evaluations in training; 0: none
+    periodic_evaluation_episodes: int = 10  # episodes; per task, in each periodic evaluation
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -289,7 +289,7 @@ class Training:
                 actors_client, self._signature, self._workdir
             )
             # A resumed run continues with fresh randomness instead of repeating its first episodes.
-            seeds = acting.draw_seeds(config.run.seed, self._agent_steps)
+            seeds = acting.derive_seeds(config.run.seed, self._agent_steps)
             environment = factory.make_environment(
                 config.environment, seed=seeds.environment, traceback_directory=self._workdir
             )

@@ -201,23 +201,25 @@ class InitialWeightsTest(absltest.TestCase):
     def test_only_weights_and_moments_are_copied(self):
         source, target = policies.make("continuous").agent, policies.make("continuous").agent
         r2d2 = policies.make("r2d2").agent
-        learnt = initial_weights.learnt(source)
+        learnt = initial_weights.select_variables(source)
         self.assertContainsSubset(
             {id(variable) for variable in source.acting_variables}, set(map(id, learnt.values()))
         )
         self.assertFalse(any(v is source.entropy_cost for v in learnt.values()))
-        self.assertTrue(all(v.dtype.is_floating for v in initial_weights.learnt(r2d2).values()))
+        self.assertTrue(
+            all(v.dtype.is_floating for v in initial_weights.select_variables(r2d2).values())
+        )
         arrays = {name: np.float32(variable.numpy() + 1) for name, variable in learnt.items()}
         initial = initial_weights.InitialWeights(pathlib.Path("other"), 3, arrays)
         target.entropy_cost.assign(0.25)
         initial_weights.assign(initial, target)
-        for name, variable in initial_weights.learnt(target).items():
+        for name, variable in initial_weights.select_variables(target).items():
             np.testing.assert_array_equal(variable, arrays[name])
         self.assertEqual(target.entropy_cost.numpy(), 0.25)
 
     def test_other_shapes_are_rejected_and_nothing_assigned(self):
         agent = policies.make("feed_forward").agent
-        learnt = initial_weights.learnt(agent)
+        learnt = initial_weights.select_variables(agent)
         before = {name: variable.numpy() for name, variable in learnt.items()}
         arrays = {name: array + 1 for name, array in before.items()}
         name = list(arrays)[-1]

@@ -25,7 +25,7 @@ class Alternating(table_replay.TableReplay):
     """
 
     scheme: str = "alternating"
-    replay_ratio: float = 4.0  # learner updates; mean number of replayed batches per online batch
+    replay_ratio: float = 4.0  # learner updates; mean number of replayed per online updates
 
     def __post_init__(self):
         super().__post_init__()

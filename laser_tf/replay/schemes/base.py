@@ -36,24 +36,24 @@ class ActorContext(NamedTuple):
     """Actor that writers are made for."""
 
     replay: "connection.ReplayConnection"  # replay to write to
-    signature: "stored_unroll.StoredUnroll"  # of an unroll
-    agent: "agents_base.Agent"  # the actor's
+    signature: "stored_unroll.StoredUnroll"  # signature of an unroll
+    agent: "agents_base.Agent"  # agent of the actor
     task_ids: np.ndarray  # integers [N], the tasks of the actor's environments
     member_index: int = 0  # index of the member in its sweep; 0 in a single run
-    max_unrolls_per_episode: int = 0  # of the longest episode; 0 if unknown
+    max_unrolls_per_episode: int = 0  # unrolls of the longest episode; 0 if unknown
 
 
 class LearnerContext(NamedTuple):
     """Learner that batches are made for."""
 
     replay: "client.ReplayClient"  # replay to read
-    signature: "stored_unroll.StoredUnroll"  # of an unroll
-    agent: "agents_base.Agent"  # the learner's, whose newest weights recompute core states
+    signature: "stored_unroll.StoredUnroll"  # signature of an unroll
+    agent: "agents_base.Agent"  # learner's agent, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
     check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
     # Starts to copy a batch to the learner's device; returns the batch.
     stage: "Callable[[stored_unroll.Batch], stored_unroll.Batch]" = lambda batch: batch
-    turn_taking: "turn_taking.TurnTaking | None" = None  # with the actor, in a serial run
+    turn_taking: "turn_taking.TurnTaking | None" = None  # turns with the actor in a serial run
 
     def iterate(self, make: "Callable[[str], tf.data.Dataset]") -> "batch_sources.ServerIterator":
         """Returns an iterator over the dataset that `make` returns for the server's address."""
@@ -82,23 +82,23 @@ class ReplayScheme(abc.ABC):
     supports_serial: ClassVar[bool] = (
         False  # whether equal seeds give equal batches in `run.serial`
     )
-    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # of which each learner has a share
+    divided_keys: ClassVar[tuple[str, ...]] = ("batch_size",)  # keys whose values learners share
     # Defaults for schemes without these keys; a subclass declares the key as a field.
-    replay_fraction = 0.0  # of a batch
+    replay_fraction = 0.0  # replayed share of a batch
     replay_ratio = 0.0  # mean number of replayed batches per online batch
     capacity = 0  # agent steps in a full replay
     warm_up = 0  # agent steps in replay before the first update
     burn_in = 0  # agent steps at the start of a batch entry that only advance the core state
     core_state = ""  # initial core state of replayed entries: "stored" (by the actor) or "zero"
-    priority_exponent = 0.0  # of the priorities that the agent's loss returns
+    priority_exponent = 0.0  # exponent of the priorities that the agent's loss returns
 
-    scheme: str = ""  # name of the replay scheme, or my_module:MyScheme; decides the other keys
+    scheme: str = ""  # replay scheme, or my_module:MyScheme; determines the other keys
     unroll_length: int = 20  # agent steps; length of a stored unroll
     frame_stack: int = 4  # frames; number K of stacked frames in an observation
-    batch_size: int = 32  # entries; unrolls or sequences in a batch, which is one update
+    batch_size: int = 32  # entries; unrolls or sequences in the batch of an update
     queue_capacity: int = 64  # unrolls; max number that wait for the learner
-    address: str = ""  # host:port; of a replay server; "": the run starts its own server
-    in_checkpoints: bool = True  # checkpoints hold replay; if not, a resumed run refills it
+    address: str = ""  # host:port; of a replay server; "": the run starts a server
+    in_checkpoints: bool = True  # save replay in checkpoints; if not, a resumed run refills it
 
     def __post_init__(self):
         config_checks.check_types(self)

@@ -28,7 +28,7 @@ class ReplayOnly(table_replay.TableReplay):
     replay_fraction = 1.0
 
     scheme: str = "replay_only"
-    steps_per_update: int = 80  # agent steps; that actors write for each update
+    steps_per_update: int = 80  # agent steps; written by actors for each update
     warm_up: int = 0  # agent steps; in replay before the first update
 
     def __post_init__(self):

@@ -26,7 +26,7 @@ class Sequences(replay_only.ReplayOnly):
     sequence_overlap: int = 40  # agent steps; shared by adjacent sequences
     burn_in: int = 40  # agent steps; before the trained part, they only advance the core state (l)
     steps_per_update: int = 3_200  # agent steps; written by actors for each update
-    priority_exponent: float = 0.9  # exponent; applied to priorities, 0 makes replay uniform
+    priority_exponent: float = 0.9  # exponent; applied to priorities; 0: uniform replay
     importance_exponent: float = 0.6  # exponent; applied to importance-sampling weights (beta)
 
     def __post_init__(self):

@@ -15,10 +15,10 @@ class TableReplay(base.ReplayScheme):
 
     replay_table: ClassVar[str | None] = "replay"
 
-    capacity: int = 1_000_000  # agent steps; max in replay; shared steps of sequences count once
+    capacity: int = 1_000_000  # agent steps; max in replay; steps that sequences share count once
     core_state: str = "stored"  # initial state of replayed entries: stored (by the actor) or zero
-    priority_exponent: float = 0.0  # exponent; of the priorities; 0: replay is uniform
-    importance_exponent: float = 1.0  # exponent; beta, of the importance-sampling weights
+    priority_exponent: float = 0.0  # exponent; applied to priorities; 0: uniform replay
+    importance_exponent: float = 1.0  # exponent; applied to importance-sampling weights (beta)
 
     def __post_init__(self):
         super().__post_init__()
