@@ -115,7 +115,7 @@ class RulesTest(parameterized.TestCase):
                 self.assertFalse(agents & _imports(module)[0], module)
         inside, outside = _imports("laser_tf/agents/registry")
         known = {"laser_tf/agents/agent_config", "laser_tf/agents/base", "laser_tf/errors"}
-        known |= {"laser_tf/user_code"}
+        known |= {"laser_tf/config_values", "laser_tf/user_code"}
         self.assertContainsSubset(inside, known)
         self.assertContainsSubset(outside, {"importlib", "typing"})
 
