@@ -33,7 +33,7 @@ _SUITE = flags.DEFINE_string(
 _TASK = flags.DEFINE_string("task", None, "task of the suite, e.g. CartPole-v1 or my_module:make")
 _STEPS = flags.DEFINE_integer("steps", 1_000, "max agent steps of each environment", lower_bound=1)
 _SECONDS = flags.DEFINE_float(
-    "seconds", 60.0, "time limit of one environment's random steps, which run twice"
+    "seconds", 60.0, "time limit of one environment's random steps, which are taken twice"
 )
 _SEED = flags.DEFINE_integer("seed", 1, "seed of environments and actions")
 # Keys of the configuration's section `environment`, as far as the suite has them.

@@ -73,7 +73,7 @@ def main() -> None:
     workdir = pathlib.Path(_WORKDIR.value)
     run_directory.read_config(workdir)  # Before TensorFlow loads.
     result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
-    evaluation_files.check_writable(result)
+    evaluation_files.check_writable(result)  # Before its directory gets a log.
     from laser_tf.evaluation import run_evaluation
 
     with native_messages.diverted(workdir / "native.log"):  # Also the output of environments.

@@ -110,8 +110,8 @@ def restore(
     dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
     agent = assembly.build_agent(config, spec, dtype, seed=0, is_evaluating=True)
     counters = restored.counters
-    copy = named_variables.weight_copier(restored.agent, agent, counters.learner_updates)
-    updates = copy()
+    copy_weights = named_variables.weight_copier(restored.agent, agent, counters.learner_updates)
+    updates = copy_weights()
     policy = portable_policy.PortablePolicy(agent, spec, config.replay.frame_stack)
     about = description.describe(policy, config, int(counters.agent_steps), native)
     return Restored(policy, about, updates)
