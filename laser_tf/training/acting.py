@@ -1,6 +1,8 @@
 """Actors of a learner, in its process or in others, and the replay that they fill."""
 
+import contextlib
 import logging
+import pathlib
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -8,11 +10,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from laser_tf.agents import base as agents_base
-from laser_tf.environments import base
-from laser_tf.replay import client, connection, stored_unroll
+from laser_tf.environments import base, factory
+from laser_tf.host import hardware
+from laser_tf.replay import client, connection, server, stored_unroll
 from laser_tf.replay import turn_taking as turn_taking_module
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.training import actor, run_config
+from laser_tf.training import actor, assembly, membership, named_variables, run_config
+from laser_tf.training import learner as learner_module
+from laser_tf.workdir import run_directory
 
 
 class Acting(Protocol):
@@ -36,6 +41,13 @@ class Acting(Protocol):
 
     def stop(self) -> None:
         """Stops acting."""
+
+
+# Starts or finds the actors of a learner, given the learner, the signature of an unroll, a consumer
+# of finished episodes and whether the run is new.
+ConnectActors = Callable[
+    [learner_module.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], Acting
+]
 
 
 class Seeds(NamedTuple):
@@ -79,6 +91,77 @@ def make_actor(
         refresh=refresh,
         on_episode=on_episode,
     )
+
+
+def start_actor(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    member: membership.Membership | None,
+    turn_taking: turn_taking_module.TurnTaking | None,
+    learner: learner_module.Learner,
+    signature: stored_unroll.StoredUnroll,
+    on_episode: actor.OnEpisode,
+    is_new: bool,
+) -> actor.Actor:
+    """Opens replay and starts an actor in a thread of this process; see `ConnectActors`."""
+    actors_client = _open_replay(config, workdir, member, signature, is_new)
+    with contextlib.ExitStack() as on_error:
+        on_error.callback(actors_client.stop)
+        learner_client = config.replay.make_learner_client(actors_client, signature, workdir)
+        # A resumed run continues with fresh randomness instead of repeating its first episodes.
+        seeds = derive_seeds(config.run.seed, int(learner.counters.agent_steps.numpy()))
+        environment = factory.make_environment(
+            config.environment, seed=seeds.environment, traceback_directory=workdir
+        )
+        on_error.callback(environment.close)
+        dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
+        agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
+        made = make_actor(
+            config,
+            environment,
+            agent,
+            actors_client.connection,
+            signature,
+            member_index=member.index if member else 0,
+            refresh=named_variables.weight_copier(
+                learner.agent, agent, learner.counters.learner_updates
+            ),
+            on_episode=on_episode,
+            turn_taking=turn_taking,
+        )
+        made.start(learner_client)
+        on_error.pop_all()
+    return made
+
+
+def _open_replay(
+    config: run_config.RunConfig,
+    workdir: pathlib.Path,
+    member: membership.Membership | None,
+    signature: stored_unroll.StoredUnroll,
+    is_new: bool,
+) -> client.ReplayClient:
+    """Connects to replay; starts its server, unless replay is shared or external."""
+    if member and member.find_replay_address is not None:
+        queue = schemes_base.queue_name(member.name)
+        replay = connection.ReplayConnection(member.find_replay_address, config.replay, queue)
+        replay.check(signature)
+        replay.start_polling()
+        return client.ReplayClient(replay)
+    if config.replay.address:
+        return client.connect_external(config.replay, signature, workdir, is_new=is_new)
+    checkpoint = workdir / run_directory.REPLAY_CHECKPOINT
+    replay_server = server.ReplayServer(
+        config.replay, signature, checkpoint, config.run.replay_port
+    )
+    replay_server.guard_memory()
+    if not is_new and config.replay.replay_table and not replay_server.is_restored:
+        is_expected = not config.replay.in_checkpoints
+        logging.log(
+            logging.INFO if is_expected else logging.WARNING,
+            "Found no usable replay checkpoint: the run resumes with empty replay",
+        )
+    return client.ReplayClient(replay_server.connect(), replay_server)
 
 
 class StallDetector:

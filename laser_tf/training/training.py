@@ -11,32 +11,22 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from laser_tf import config_values, types
-from laser_tf.environments import episode_statistics, factory
+from laser_tf.environments import episode_statistics
 from laser_tf.host import hardware
 from laser_tf.monitoring import episode_log, progress, reporting, tensorboard
-from laser_tf.replay import batch_sources, client, connection, server, stored_unroll, turn_taking
-from laser_tf.replay.schemes import base as schemes_base
+from laser_tf.replay import batch_sources, client, server, stored_unroll, turn_taking
 from laser_tf.training import (
     acting,
-    actor,
     assembly,
     evaluations,
     initial_weights,
-    learner,
     learner_checkpoints,
     membership,
-    named_variables,
     run_config,
     saver,
 )
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.workdir import run_directory
-
-# Connects to actors in other processes, given the learner, the signature of an unroll, a consumer
-# of finished episodes and whether the run is new.
-ConnectActors = Callable[
-    [learner.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], acting.Acting
-]
 
 _STALL_SECONDS = 60.0  # Time without experience before a warning.
 
@@ -51,7 +41,7 @@ class Training:
         spec: types.EnvironmentSpec,
         sweep_membership: membership.Membership | None = None,
         initial: initial_weights.InitialWeights | None = None,
-        connect_actors: ConnectActors | None = None,
+        connect_actors: acting.ConnectActors | None = None,
         strategy: tf.distribute.Strategy | None = None,
         make_saving_context: server.MakeContext = contextlib.nullcontext,
         callbacks: Sequence[callbacks_module.Callback] = (),
@@ -71,14 +61,16 @@ class Training:
         self._workdir = workdir
         self._spec = spec
         self._membership = sweep_membership
-        self._connect_actors = connect_actors
         self._make_saving_context = make_saving_context
         self._turn_taking = turn_taking.TurnTaking() if config.run.serial else None
+        self._connect_actors = connect_actors or functools.partial(
+            acting.start_actor, config, workdir, sweep_membership, self._turn_taking
+        )
         self._member_index = sweep_membership.index if sweep_membership else 0
-        self._dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
+        dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
-        logging.info("Computing in %s (%s) with XLA %s (%s)", self._dtype, why_dtype, on, why_jit)
+        logging.info("Computing in %s (%s) with XLA %s (%s)", dtype, why_dtype, on, why_jit)
         # For the log and TensorBoard: the agent resolves its configuration itself.
         self._resolved_config = dataclasses.replace(
             config, agent=config.agent.for_actions(spec.action)
@@ -89,7 +81,7 @@ class Training:
                 logging.info("Using agent.%s=%s instead of %s", key, value, configured)
 
         self._learner = assembly.build_learner(
-            config, spec, self._dtype, jit=jit, member_index=self._member_index, strategy=strategy
+            config, spec, dtype, jit=jit, member_index=self._member_index, strategy=strategy
         )
         self.counters = self._learner.counters
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
@@ -188,7 +180,9 @@ class Training:
     ) -> None:
         if self._membership:
             self._membership.start()
-        actors = self._start_actors()
+        actors = self._connect_actors(
+            self._learner, self._signature, self._add_episode, not self.resumed
+        )
         with contextlib.ExitStack() as on_error:
             on_error.callback(actors.learner_client.stop)
             on_error.callback(actors.stop)
@@ -276,68 +270,6 @@ class Training:
             logging.warning(
                 "Environment faults, each of which ended an episode: %s", ", ".join(counts)
             )
-
-    def _start_actors(self) -> acting.Acting:
-        if self._connect_actors:
-            return self._connect_actors(
-                self._learner, self._signature, self._add_episode, not self.resumed
-            )
-        config, actors_client = self._config, self._open_replay()
-        with contextlib.ExitStack() as on_error:
-            on_error.callback(actors_client.stop)
-            learner_client = config.replay.make_learner_client(
-                actors_client, self._signature, self._workdir
-            )
-            # A resumed run continues with fresh randomness instead of repeating its first episodes.
-            seeds = acting.derive_seeds(config.run.seed, self._agent_steps)
-            environment = factory.make_environment(
-                config.environment, seed=seeds.environment, traceback_directory=self._workdir
-            )
-            on_error.callback(environment.close)
-            agent = assembly.build_agent(config, environment.spec(), self._dtype, seeds.actions)
-            refresh = named_variables.weight_copier(
-                self._learner.agent, agent, self.counters.learner_updates
-            )
-            made = acting.make_actor(
-                config,
-                environment,
-                agent,
-                actors_client.connection,
-                self._signature,
-                member_index=self._member_index,
-                refresh=refresh,
-                on_episode=self._add_episode,
-                turn_taking=self._turn_taking,
-            )
-            made.start(learner_client)
-            on_error.pop_all()
-        return made
-
-    def _open_replay(self) -> client.ReplayClient:
-        """Connects to replay; starts its server, unless replay is shared or external."""
-        config, signature, is_new = self._config, self._signature, not self.resumed
-        if self._membership and self._membership.find_replay_address is not None:
-            queue = schemes_base.queue_name(self._membership.name)
-            replay = connection.ReplayConnection(
-                self._membership.find_replay_address, config.replay, queue
-            )
-            replay.check(signature)
-            replay.start_polling()
-            return client.ReplayClient(replay)
-        if config.replay.address:
-            return client.connect_external(config.replay, signature, self._workdir, is_new=is_new)
-        checkpoint = self._workdir / run_directory.REPLAY_CHECKPOINT
-        replay_server = server.ReplayServer(
-            config.replay, signature, checkpoint, config.run.replay_port
-        )
-        replay_server.guard_memory()
-        if not is_new and config.replay.replay_table and not replay_server.is_restored:
-            is_expected = not config.replay.in_checkpoints
-            logging.log(
-                logging.INFO if is_expected else logging.WARNING,
-                "Found no usable replay checkpoint: the run resumes with empty replay",
-            )
-        return client.ReplayClient(replay_server.connect(), replay_server)
 
     def _add_episode(self, episode: episode_statistics.Episode) -> None:
         task = self._config.environment.tasks[episode.task]
