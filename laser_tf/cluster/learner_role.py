@@ -4,7 +4,7 @@ import contextlib
 import functools
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import ray
 import tensorflow as tf
@@ -13,12 +13,10 @@ from laser_tf import types
 from laser_tf.cluster import evaluator_role, remote_acting, replay_role, role, run_state, run_work
 from laser_tf.host import hardware
 from laser_tf.monitoring import progress
-from laser_tf.replay import batch_sources, client
 from laser_tf.training import (
     assembly,
     evaluations,
     initial_weights,
-    learner,
     run_config,
     strategies,
     training,
@@ -73,7 +71,7 @@ class LearnerRole(TrainingRole):
         self._initial = initial
 
     def run(self) -> bool:
-        """See `role.Role`, `training.Training.run` and `_join_updates`."""
+        """See `role.Role`, `training.Training.run` and `learner.Learner.update`."""
         try:
             return self._follow() if self._rank else self._lead()
         except strategies.LearnersLostError as error:
@@ -99,6 +97,7 @@ class LearnerRole(TrainingRole):
         return trainer.finished
 
     def _follow(self) -> bool:
+        """Joins the chief's updates until a learner stops; returns whether the budget is spent."""
         context, config = self._context, self._config
         strategy = _connect_learners(context, config, self._rank)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
@@ -109,8 +108,17 @@ class LearnerRole(TrainingRole):
         replay = replay_role.connect_learner(context, config.replay, signature, is_chief=False)
         batches = assembly.make_batches(config, replay, signature, follower, self._spec)
         context.status = run_state.Status.RUNNING
+        agent_steps = int(follower.counters.agent_steps.numpy())
         with contextlib.closing(batches):
-            return _join_updates(config, follower, replay, batches, context.stop_requested.is_set)
+            while agent_steps < config.total_agent_steps:
+                batch = batches.get(context.stop_requested.is_set)
+                if not follower.all_agree(batch is not None):
+                    return False
+                new_steps, priorities = follower.update(batch)
+                agent_steps += new_steps
+                if priorities is not None:
+                    replay.update_priorities(batch, priorities)
+        return True
 
 
 def _connect_learners(
@@ -131,26 +139,3 @@ def _connect_learners(
         return strategies.make(config.learner, addresses, rank)
     finally:
         context.must_progress = False
-
-
-def _join_updates(
-    config: run_config.RunConfig,
-    follower: learner.Learner,
-    replay: client.ReplayClient,
-    batches: batch_sources.BatchSource,
-    should_stop: Callable[[], bool],
-) -> bool:
-    """Joins the chief's updates until a learner has to stop; returns whether the budget is spent.
-
-    The follower gets its share of each batch. For the errors see `learner.Learner.update`.
-    """
-    agent_steps = int(follower.counters.agent_steps.numpy())
-    while agent_steps < config.total_agent_steps:
-        batch = batches.get(should_stop)
-        if not follower.all_agree(batch is not None):
-            return False
-        new_steps, priorities = follower.update(batch)
-        agent_steps += new_steps
-        if priorities is not None:
-            replay.update_priorities(batch, priorities)
-    return True
