@@ -25,15 +25,15 @@ class VariablesDifferError(run_directory.WorkdirError):
 
 
 class LearnerCheckpoints:
-    """Checkpoints of a `tf.Module`, numbered by learner updates.
+    """Checkpoints of a learner, numbered by its updates.
 
-    The variables of its attribute `agent`, if any, must have the names in the checkpoint.
+    The variables of its agent must have the names in the checkpoint.
     """
 
-    def __init__(self, directory: pathlib.Path, module: tf.Module):
+    def __init__(self, directory: pathlib.Path, saved_learner: learner.Learner):
         self._directory = directory
-        self._module = module
-        self._checkpoint = tf.train.Checkpoint(**{_LEARNER: module})
+        self._learner = saved_learner
+        self._checkpoint = tf.train.Checkpoint(**{_LEARNER: saved_learner})
 
     def save(self, number: int) -> pathlib.Path:
         """Writes a checkpoint, then deletes all but the newest `MAX_CHECKPOINTS`.
@@ -68,7 +68,7 @@ class LearnerCheckpoints:
         return self._directory / f"checkpoint-{number}"
 
     def _find_non_finite(self) -> str | None:
-        named = ((variable.name, variable) for variable in self._module.variables)
+        named = ((variable.name, variable) for variable in self._learner.variables)
         return named_variables.find_non_finite(named)
 
     def _move(self, unfinished: pathlib.Path, number: int) -> None:
@@ -115,13 +115,12 @@ class LearnerCheckpoints:
         checkpoint_rotation.load_first_usable(self._paths(), self._check_variables)
 
     def _check_variables(self, path: pathlib.Path) -> None:
-        agent = getattr(self._module, _AGENT, None)
         try:
             with _plain_name(self._directory) as plain:
                 saved = named_variables.saved(f"{plain}/{path.name}", _LEARNER, _AGENT)
         except Exception as error:  # TensorFlow raises almost any exception for damage.
             raise checkpoint_rotation.DamagedError(_describe(error)) from None
-        here = dict(named_variables.walk(agent, _AGENT, {})) if agent is not None else {}
+        here = dict(named_variables.walk(self._learner.agent, _AGENT, {}))
         if differing := named_variables.differences(saved, here):
             raise VariablesDifferError(
                 f"the agent must have the variables of {path}, got others: {differing[0]}. If "

@@ -59,8 +59,6 @@ def saved(checkpoint: str, *attributes: str) -> dict[str, tf.TensorSpec]:
     index = 0
     for name in attributes:
         children = {child.local_name: child.node_id for child in graph.nodes[index].children}
-        if name not in children:
-            return {}
         index = children[name]
     visit(index, attributes[-1])
     return found

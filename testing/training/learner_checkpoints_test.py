@@ -15,8 +15,11 @@ from testing import messages
 
 
 class _Module(tf.Module):
+    """Learner with one variable, whose agent has none."""
+
     def __init__(self):
         super().__init__()
+        self.agent = tf.Module()
         self.value = tf.Variable(0.0)
 
 
