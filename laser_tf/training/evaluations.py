@@ -38,8 +38,8 @@ class Evaluations:
         workdir: pathlib.Path,
         agent: base.Agent,
         evaluator: Evaluator | None,
+        on_evaluation: Callable[[callbacks.Evaluation], None],
         last_seconds: float = 60.0,
-        on_evaluation: Callable[[callbacks.Evaluation], None] = lambda _: None,
     ):
         self.log = evaluation_log.EvaluationLog(workdir)
         self._suite = config.environment.suite

@@ -32,8 +32,8 @@ class Saver:
         checkpoints: learner_checkpoints.LearnerCheckpoints,
         replay: client.ReplayClient,
         counters: learner.Counters,
-        make_saving_context: server.MakeContext = contextlib.nullcontext,
-        before_weights: Callable[[], None] = lambda: None,
+        make_saving_context: server.MakeContext,
+        before_weights: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ):
         self._make_saving_context = make_saving_context
@@ -42,10 +42,12 @@ class Saver:
         self._checkpoints = checkpoints
         self._replay = replay
         self._counters = counters
-        self._periods = (60 * config.checkpoint_minutes, 60 * config.replay_checkpoint_minutes)
+        self._learner_period = 60 * config.checkpoint_minutes
+        self._replay_period = 60 * config.replay_checkpoint_minutes
         self._clock = clock
         now = self._last_time = clock()
-        self._next_learner, self._next_replay = (now + period for period in self._periods)
+        self._next_learner = now + self._learner_period
+        self._next_replay = now + self._replay_period
         self._learner_notice = log_messages.FailureNotice("Weights can be saved again")
         self._replay_notice = log_messages.FailureNotice("Replay can be saved again")
 
@@ -67,13 +69,13 @@ class Saver:
         now, checkpoint = self._clock(), None
         is_replay_due = now >= self._next_replay
         if is_replay_due or now >= self._next_learner:
-            self._next_learner = now + self._periods[0]
+            self._next_learner = now + self._learner_period
             checkpoint = self._attempt(self._save_learner, self._learner_notice)
             if is_replay_due and not checkpoint:
                 self._next_replay = self._next_learner
                 return None
         if is_replay_due:
-            self._next_replay = now + self._periods[1]
+            self._next_replay = now + self._replay_period
             self._attempt(self._save_replay, self._replay_notice)
         return checkpoint
 

@@ -165,7 +165,7 @@ class Training:
             self._workdir,
             self._learner.agent,
             evaluator,
-            on_evaluation=functools.partial(self._callbacks.call, "on_evaluation"),
+            functools.partial(self._callbacks.call, "on_evaluation"),
         )
         self._resume_membership_and_logs(evaluations_)
         self._changes = self._record_overrides()

@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 import types
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -63,7 +64,7 @@ class EvaluationsTest(parameterized.TestCase):
         """Evaluations that are new, or resumed at a number of frames."""
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         evaluator = self._evaluator if evaluates else None
-        made = evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator)
+        made = evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator, mock.Mock())
         made.resume(env_frames)
         return made
 
@@ -206,7 +207,7 @@ class EvaluationsTest(parameterized.TestCase):
     def test_last_evaluation_delays_the_end_up_to_a_limit(self):
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         periodic = evaluations.Evaluations(
-            CONFIG, self._workdir, agent, self._evaluator, last_seconds=0.1
+            CONFIG, self._workdir, agent, self._evaluator, mock.Mock(), last_seconds=0.1
         )
         periodic.resume(None)
         self._offer(periodic, 100)
