@@ -26,15 +26,15 @@ class TurnTaking(writers.Writer):
     should_stop: Callable[[], bool]
 
     def __init__(self):
-        self._is_learners = threading.Event()
+        self._is_learners_turn = threading.Event()
 
     def add(self, step: writers.Step, should_stop: Callable[[], bool]) -> None:
         """See `Writer`; the other writers take the step."""
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """See `Writer`; blocks until the learner needs experience."""
-        self._is_learners.set()
-        while self._is_learners.is_set() and not should_stop():
+        self._is_learners_turn.set()
+        while self._is_learners_turn.is_set() and not should_stop():
             time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
@@ -65,14 +65,14 @@ class TurnTaking(writers.Writer):
                 time.sleep(_POLL_SECONDS)
                 if self.should_stop():
                     return
-                is_over = self._is_learners.is_set()  # Read before the number of items.
+                is_over = self._is_learners_turn.is_set()  # Read before the number of items.
                 infos = tables_module.read(replay.client)
                 for name, elements in tables.items():
                     new = (_inserts(infos, name) + counts[name]) // size
                     turn[name] += itertools.islice(elements, new)
                     counts[name] -= new * size
             yield list(turn.values())
-            self._is_learners.clear()
+            self._is_learners_turn.clear()
 
 
 def _inserts(infos: Mapping[str, tables_module.TableInfo], name: str) -> int:
