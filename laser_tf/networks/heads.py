@@ -2,11 +2,12 @@
 
 import tensorflow as tf
 
+from laser_tf.networks import torsos
+
 
 def dense(units: int, scale: float = 1.0) -> tf.keras.layers.Dense:
     """Creates a linear layer with initial weights of variance `scale` / fan-in."""
-    initializer = tf.keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal")
-    return tf.keras.layers.Dense(units, kernel_initializer=initializer, dtype="float32")
+    return torsos.dense(units, "float32", scale)
 
 
 class DuelingHead(tf.Module):
