@@ -7,6 +7,7 @@ Input products are computed for all time steps at once, so that the loop over ti
 the recurrent products. All computation is in float32.
 """
 
+import abc
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -14,7 +15,7 @@ import tensorflow as tf
 from laser_tf.networks import lstm_cell, trunk_config
 
 
-class _Core(tf.Module):
+class _Core(tf.Module, abc.ABC):
     """Loops over time; subclasses define the input projection and the recurrent step."""
 
     def __init__(self, size: int):
@@ -79,11 +80,13 @@ class _Core(tf.Module):
         )
         return outputs.stack(), state
 
+    @abc.abstractmethod
     def _project(self, observed: tf.Tensor, previous_action: tf.Tensor | None) -> list[tf.Tensor]:
-        raise NotImplementedError
+        """Computes the input part of each cell's gates for all time steps, [T, B, ...]."""
 
+    @abc.abstractmethod
     def _step(self, projected: list[tf.Tensor], state: lstm_cell.LSTMState) -> lstm_cell.LSTMState:
-        raise NotImplementedError
+        """Advances the state by one step, given results of `_project` for it, [B, ...]."""
 
 
 def _reset(state: lstm_cell.LSTMState, is_first: tf.Tensor) -> lstm_cell.LSTMState:
