@@ -36,7 +36,7 @@ class PixelControlHead(tf.Module):
     For grids of odd size the last row or column of the deconvolution is dropped.
     """
 
-    def __init__(self, num_actions: int, grid: tuple[int, int], dtype: str = "float32"):
+    def __init__(self, num_actions: int, grid: tuple[int, int], dtype: str):
         """Creates a head for the grid (H', W') of `ops.pixel_control.pixel_rewards`.
 
         `dtype` is the compute dtype, "float32" or "bfloat16"; the variables are float32.

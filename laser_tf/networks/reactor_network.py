@@ -43,8 +43,8 @@ class ReactorNetwork(trunk.EncoderNetwork):
         dtype: str,
         *,
         bins: int,
-        hidden_units: int = 32,
-        uniform_share: float = 0.01,
+        hidden_units: int,
+        uniform_share: float,
     ):
         super().__init__(config, spec, dtype)
         self._policy_core, self._critic_core = (cores.make(config) for _ in range(2))

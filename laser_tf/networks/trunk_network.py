@@ -73,7 +73,7 @@ class QNetwork(TrunkNetwork):
         dtype: str,
         *,
         hidden_units: int,
-        reset_at_life_loss: bool = False,
+        reset_at_life_loss: bool,
     ):
         super().__init__(config, spec, dtype)
         self._head = heads.DuelingHead(spec.action.num_values, hidden_units)

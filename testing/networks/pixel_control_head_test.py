@@ -25,7 +25,7 @@ class PixelControlHeadTest(parameterized.TestCase):
         ((1, 3), 1),
     )
     def test_map_is_smallest_that_covers_grid(self, grid, map_cells):
-        head = pixel_control_head.PixelControlHead(A, grid)
+        head = pixel_control_head.PixelControlHead(A, grid, "float32")
         q = head(_features())
         self.assertEqual((q.shape, q.dtype), ([6, *grid, A], tf.float32))
         # Dense 16 -> 9x9x32, deconvolutions 4x4x32 to 1 and to A channels.
@@ -58,7 +58,8 @@ class PixelControlHeadTest(parameterized.TestCase):
 
     def test_initial_q_values_have_scale_of_rewards(self):
         tf.keras.utils.set_random_seed(1)
-        q = pixel_control_head.PixelControlHead(A, (20, 20))(_features(rows=20, size=256)).numpy()
+        head = pixel_control_head.PixelControlHead(A, (20, 20), "float32")
+        q = head(_features(rows=20, size=256)).numpy()
         self.assertBetween(q.std(), 0.3, 3.0)
         self.assertBetween(np.mean(q > 0), 0.3, 0.7)
 

@@ -21,9 +21,11 @@ def _steps(rows=R, seed=0, **fields):
     return blank._replace(**(middle | fields))
 
 
-def _network(config=CONFIG, spec=SPEC, bins=N, **settings):
+def _network(config=CONFIG, spec=SPEC, bins=N, uniform_share=0.01):
     tf.keras.utils.set_random_seed(1)
-    return reactor_network.ReactorNetwork(config, spec, "float32", bins=bins, **settings)
+    return reactor_network.ReactorNetwork(
+        config, spec, "float32", bins=bins, hidden_units=32, uniform_share=uniform_share
+    )
 
 
 def _call(network, steps):

@@ -67,7 +67,7 @@ class TrunkTest(parameterized.TestCase):
 
     @parameterized.parameters(
         (trunk_network.PolicyNetwork, {"output_size": 4, "output_scale": 1.0}),
-        (trunk_network.QNetwork, {"hidden_units": 5}),
+        (trunk_network.QNetwork, {"hidden_units": 5, "reset_at_life_loss": False}),
     )
     def test_checkpoint_keys_are_trunk_and_head(self, make, settings):
         network = make(CONFIG, SPEC, "float32", **settings)
