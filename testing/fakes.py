@@ -146,8 +146,17 @@ def make_batches(
     """
     if isinstance(replay, connection.ReplayConnection):
         replay = client.ReplayClient(replay)
-    context = schemes_base.LearnerContext(replay, signature, agent or mock.Mock(), seed)
-    return scheme.make_batches(context)
+    return scheme.make_batches(learner_context(signature, replay, agent, seed))
+
+
+def learner_context(
+    signature: Any, replay: Any = None, agent: Any = None, seed: Any = (1,)
+) -> schemes_base.LearnerContext:
+    """Returns a context that does not check unrolls, for mocks of what is missing."""
+    unchecked = mock.Mock(mask=lambda batch: batch, has_any=lambda unrolls: False)
+    return schemes_base.LearnerContext(
+        replay or mock.Mock(), signature, agent or mock.Mock(), seed, unchecked
+    )
 
 
 def random_unroll(

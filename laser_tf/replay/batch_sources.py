@@ -154,8 +154,7 @@ class BatchSource(BackgroundSource):
         self._counter = counter or UnrollCounter()
         self._consumed = 0  # Counted steps that returned batches include.
         self._turn_taking = context.turn_taking
-        checked = map(context.check.mask, batches) if context.check else batches
-        self._batches = map(context.stage, checked)
+        self._batches = map(context.stage, map(context.check.mask, batches))
         super().__init__(() if self._turn_taking else self._batches, underlying)
 
     def poll(self, seconds: float) -> stored_unroll.Batch | None:

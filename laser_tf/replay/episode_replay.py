@@ -126,7 +126,7 @@ def mix(
         nonlocal has_episodes
         episode = sampled.poll(EPISODE_TIMEOUT_SECONDS if has_episodes else 0)
         has_episodes = episode is not None
-        if episode is None or (context.check and context.check.has_any(episode)):
+        if episode is None or context.check.has_any(episode):
             return None
         # Reverb samples placeholders while a full table holds nothing else.
         first = tree.map_structure(lambda leaf: leaf[0], episode)

@@ -18,7 +18,6 @@ from laser_tf.replay import (
     sequence_store,
     stored_unroll,
 )
-from laser_tf.replay.schemes import base
 from laser_tf.training import run_config
 from testing import fakes, messages, numbered_sequences, replay_processes
 
@@ -35,7 +34,7 @@ class ContextualBatchesTest(absltest.TestCase):
 
     def test_new_priorities_apply_after_two_batches(self):
         batches = contextual_replay.sampled_batches(self._config, self._store)
-        context = base.LearnerContext(mock.Mock(), SIGNATURE, mock.Mock(), (1,))
+        context = fakes.learner_context(SIGNATURE)
         stream = batch_sources.BatchSource(context, batches, [])
         self.addCleanup(stream.close)
         stream.get(lambda: False)

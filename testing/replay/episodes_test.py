@@ -237,7 +237,7 @@ class ReplayerTest(_ReplayTestCase):
         ]  # fmt: skip
         sampled = mock.Mock()
         sampled.poll.side_effect = [found for _, found in polls]
-        context = schemes_base.LearnerContext(mock.Mock(), SIGNATURE, mock.Mock(), (1,))
+        context = fakes.learner_context(SIGNATURE)
         batches = episode_replay.mix(
             config, context, online, sampled, lambda unrolls: unrolls.core_state
         )
@@ -256,7 +256,7 @@ class ReplayerTest(_ReplayTestCase):
         middle = one.env_output._replace(is_first=np.zeros_like(one.env_output.is_first))
         sampled = mock.Mock()
         sampled.poll.return_value = one._replace(env_output=middle, core_state=())
-        context = schemes_base.LearnerContext(mock.Mock(), SIGNATURE, mock.Mock(), (1,))
+        context = fakes.learner_context(SIGNATURE)
         batches = episode_replay.mix(
             config, context, online, sampled, lambda unrolls: unrolls.core_state
         )

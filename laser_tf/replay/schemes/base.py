@@ -50,7 +50,7 @@ class LearnerContext(NamedTuple):
     signature: "stored_unroll.StoredUnroll"  # signature of an unroll
     agent: "agents_base.Agent"  # learner's agent, whose newest weights recompute core states
     seed: Sequence[int]  # equal for all learners of a run; Reverb's own samplers cannot be seeded
-    check: "unroll_check.UnrollCheck | None" = None  # masks invalid unrolls
+    check: "unroll_check.UnrollCheck"  # masks invalid unrolls
     # Starts to copy a batch to the learner's device; returns the batch.
     stage: "Callable[[stored_unroll.Batch], stored_unroll.Batch]" = lambda batch: batch
     turn_taking: "turn_taking.TurnTaking | None" = None  # turns with the actor in a serial run
