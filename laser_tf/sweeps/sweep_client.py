@@ -13,13 +13,13 @@ from laser_tf import errors
 from laser_tf.monitoring import reporting
 from laser_tf.sweeps import coordinator
 from laser_tf.training import learner as learner_module
-from laser_tf.training import named_variables
+from laser_tf.training import membership, named_variables
 
 _REPORT_PERIOD_SECONDS = 0.5
 
 
-class SweepClient:
-    """A member's connection to its sweep; see `training.membership.Membership`."""
+class SweepClient(membership.Membership):
+    """A member's connection to its sweep."""
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ def make_actor(
 def start_actor(
     config: run_config.RunConfig,
     workdir: pathlib.Path,
-    member: membership.Membership | None,
+    member: membership.Membership,
     turn_taking: turn_taking_module.TurnTaking | None,
     learner: learner_module.Learner,
     signature: stored_unroll.StoredUnroll,
@@ -122,7 +122,7 @@ def start_actor(
             agent,
             actors_client.connection,
             signature,
-            member_index=member.index if member else 0,
+            member_index=member.index,
             refresh=named_variables.weight_copier(
                 learner.agent, agent, learner.counters.learner_updates
             ),
@@ -137,12 +137,12 @@ def start_actor(
 def _open_replay(
     config: run_config.RunConfig,
     workdir: pathlib.Path,
-    member: membership.Membership | None,
+    member: membership.Membership,
     signature: stored_unroll.StoredUnroll,
     is_new: bool,
 ) -> client.ReplayClient:
     """Connects to replay; starts its server, unless replay is shared or external."""
-    if member and member.find_replay_address is not None:
+    if member.find_replay_address is not None:
         queue = schemes_base.queue_name(member.name)
         replay = connection.ReplayConnection(member.find_replay_address, config.replay, queue)
         replay.check(signature)

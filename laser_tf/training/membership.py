@@ -1,23 +1,29 @@
 """A run's connection to the sweep that it belongs to."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from laser_tf.monitoring import reporting
 from laser_tf.training import learner as learner_module
 
 
-class Membership(Protocol):
-    """A run's place in a sweep; see `sweeps.sweep_client.SweepClient` for its methods."""
+class Membership:
+    """Connects a run to its sweep; this base is for a run without a sweep and does nothing.
 
-    name: str
-    index: int
-    find_replay_address: Callable[[], str] | None
+    Attributes:
+      name: Name of the member.
+      index: Index of the member in its sweep.
+      find_replay_address: Returns the "host:port" of shared replay; None without shared replay.
+    """
+
+    name: str = ""
+    index: int = 0
+    find_replay_address: Callable[[], str] | None = None
 
     def resume(
         self, learner: learner_module.Learner, env_frames: int, returns: reporting.EpisodeReturns
     ) -> int:
         """Applies a missed decision; returns the env frames of the last copy, or -1."""
+        return -1
 
     def start(self) -> None:
         """Starts to report progress."""
@@ -30,6 +36,7 @@ class Membership(Protocol):
 
     def apply_decisions(self, learner: learner_module.Learner, env_frames: int) -> bool:
         """Applies decisions that are due; returns whether weights have changed."""
+        return False
 
     def close(self, *, finished: bool = False) -> None:
         """Leaves the sweep."""

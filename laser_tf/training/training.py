@@ -60,13 +60,12 @@ class Training:
         self._config = config
         self._workdir = workdir
         self._spec = spec
-        self._membership = sweep_membership
+        self._membership = sweep_membership or membership.Membership()
         self._make_saving_context = make_saving_context
         self._turn_taking = turn_taking.TurnTaking() if config.run.serial else None
         self._connect_actors = connect_actors or functools.partial(
-            acting.start_actor, config, workdir, sweep_membership, self._turn_taking
+            acting.start_actor, config, workdir, self._membership, self._turn_taking
         )
-        self._member_index = sweep_membership.index if sweep_membership else 0
         dtype, why_dtype = hardware.choose_compute_dtype(config.learner.compute_dtype)
         jit, why_jit = hardware.choose_jit_compile(config.learner.jit_compile)
         on = "on" if jit else "off"
@@ -81,7 +80,7 @@ class Training:
                 logging.info("Using agent.%s=%s instead of %s", key, value, configured)
 
         self._learner = assembly.build_learner(
-            config, spec, dtype, jit=jit, member_index=self._member_index, strategy=strategy
+            config, spec, dtype, jit=jit, member_index=self._membership.index, strategy=strategy
         )
         self.counters = self._learner.counters
         self._signature = assembly.unroll_signature(config, spec, self._learner.agent)
@@ -178,8 +177,7 @@ class Training:
         show: Callable[[progress.Progress], None],
         evaluations_: evaluations.Evaluations,
     ) -> None:
-        if self._membership:
-            self._membership.start()
+        self._membership.start()
         actors = self._connect_actors(
             self._learner, self._signature, self._add_episode, not self.resumed
         )
@@ -221,24 +219,19 @@ class Training:
             self._log_skipped_updates_and_faults(actors)
         self._callbacks.report_episodes()
         self._callbacks.call("on_checkpoint", checkpoint)
-        if self._membership:
-            # Before the final evaluation of the caller, which the other members do not wait for.
-            self._membership.close(finished=self.finished)
+        # Before the final evaluation of the caller, which the other members do not wait for.
+        self._membership.close(finished=self.finished)
 
     def _resume_membership_and_logs(self, evaluations_: evaluations.Evaluations) -> None:
         """Rejoins the sweep, drops log rows newer than the checkpoint, restores the mean return."""
         if self.resumed:
             self._episodes.check()
             evaluations_.log.check()
-        weights_replaced_at = -1
-        if self._membership:
-            weights_replaced_at = self._membership.resume(
-                self._learner, self.env_frames, self.returns
-            )
+        replaced_at = self._membership.resume(self._learner, self.env_frames, self.returns)
         frames = self.env_frames if self.resumed else None
         for row in self._episodes.resume(frames):
             # Earlier episodes belong to weights that have since been replaced by another member's.
-            if row.env_frames > weights_replaced_at:
+            if row.env_frames > replaced_at:
                 self.returns.add(row, is_new=False)
         evaluations_.resume(frames)
 
@@ -307,8 +300,7 @@ class Training:
 
         def check_and_should_stop() -> bool:
             actors.check()
-            if self._membership:
-                self._membership.check()
+            self._membership.check()
             self._callbacks.report_episodes()
             return should_stop() or self._callbacks.should_stop()
 
@@ -318,8 +310,7 @@ class Training:
 
         observe_updates = self._callbacks.observe_updates
         while not self.finished:
-            if self._membership:
-                self._membership.throttle(self.env_frames, check_and_should_stop)
+            self._membership.throttle(self.env_frames, check_and_should_stop)
             batch = batches.get(check_stall_and_should_stop)
             if not self._learner.all_agree(batch is not None):
                 break
@@ -331,9 +322,7 @@ class Training:
             reporter.add_update(values, seconds)
             if row := reporter.report(self.env_frames, replay.fill_level, metrics):
                 self._callbacks.call("on_metrics", row)
-            if self._membership and self._membership.apply_decisions(
-                self._learner, self.env_frames
-            ):
+            if self._membership.apply_decisions(self._learner, self.env_frames):
                 saver_.save_weights_next()
             if checkpoint := saver_.save_when_due():
                 self._callbacks.call("on_checkpoint", checkpoint)
@@ -350,7 +339,7 @@ class Training:
         new_steps, priorities = self._learner.update(batch)
         self._learner_updates += 1
         self._agent_steps += new_steps
-        values = stored_unroll.experience_age(batch, self._learner_updates, self._member_index)
+        values = stored_unroll.experience_age(batch, self._learner_updates, self._membership.index)
         if priorities is not None:
             replay.update_priorities(batch, priorities)
         seconds = time.monotonic() - start

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing import event_accumulator
 from laser_tf.environments import episode_statistics, factory
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.replay import server
-from laser_tf.training import assembly, run_config, training
+from laser_tf.training import assembly, membership, run_config, training
 from laser_tf.workdir import lock, run_directory
 from testing import fakes, messages, runs
 
@@ -29,21 +29,14 @@ def _stop_at_once(run: training.Training) -> None:
     runs.go_on(run, stopped)
 
 
-class _Member:
+class _Member(membership.Membership):
     """The member of a sweep, for a run that is stopped at once."""
-
-    name, index, find_replay_address = "member_00", 0, None
 
     def __init__(self, copied: int):
         self._copied = copied
 
     def resume(self, *_) -> int:
         return self._copied
-
-    def start(self, *_, **__) -> None:
-        pass
-
-    check = throttle = close = start
 
 
 class ResumedRunTest(parameterized.TestCase):
