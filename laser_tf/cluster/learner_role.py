@@ -10,7 +10,7 @@ import ray
 import tensorflow as tf
 
 from laser_tf import types
-from laser_tf.cluster import evaluator_role, remote_acting, replay_role, role, run_state, run_work
+from laser_tf.cluster import evaluator_role, remote_actors, replay_role, role, run_state, run_work
 from laser_tf.host import hardware
 from laser_tf.monitoring import progress
 from laser_tf.training import (
@@ -85,7 +85,7 @@ class LearnerRole(TrainingRole):
             context.workdir,
             self._spec,
             initial=self._initial,
-            connect_actors=functools.partial(remote_acting.RemoteActing, context, config),
+            connect_actors=functools.partial(remote_actors.RemoteActors, context, config),
             strategy=_connect_learners(context, config, self._rank),
             make_saving_context=context.saving,
         )

@@ -19,8 +19,10 @@ from laser_tf.training import actor, assembly, membership, named_variables, run_
 from laser_tf.training import learner as learner_module
 from laser_tf.workdir import run_directory
 
+_STALL_SECONDS = 60.0
 
-class Acting(Protocol):
+
+class Actors(Protocol):
     """Actors of a learner: in this process (`actor.Actor`), or in others."""
 
     learner_client: client.ReplayClient  # the learner's client of the actors' replay
@@ -46,7 +48,7 @@ class Acting(Protocol):
 # Starts or finds the actors of a learner, given the learner, the signature of an unroll, a consumer
 # of finished episodes and whether the run is new.
 ConnectActors = Callable[
-    [learner_module.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], Acting
+    [learner_module.Learner, stored_unroll.StoredUnroll, actor.OnEpisode, bool], Actors
 ]
 
 
@@ -165,11 +167,10 @@ def _open_replay(
 
 
 class StallDetector:
-    """Logs each stall once: a period of `seconds` in which environments return no step."""
+    """Logs each stall once: a minute in which environments return no step."""
 
-    def __init__(self, acting: Acting, seconds: float):
-        self._acting = acting
-        self._seconds = seconds
+    def __init__(self, actors: Actors):
+        self._actors = actors
         self.reset()
 
     def reset(self) -> None:
@@ -178,12 +179,12 @@ class StallDetector:
 
     def check(self) -> None:
         """Logs a new stall. Call repeatedly while no experience arrives."""
-        now, env_calls = time.monotonic(), self._acting.env_calls
+        now, env_calls = time.monotonic(), self._actors.env_calls
         if env_calls != self._env_calls:
             self._env_calls, self._since, self._is_logged = env_calls, now, False
-        elif now - self._since >= self._seconds and not self._is_logged:
+        elif now - self._since >= _STALL_SECONDS and not self._is_logged:
             self._is_logged = True
             logging.warning(
                 "No experience has arrived for %.0f s: the actor %s; Ctrl-C saves the run",
-                now - self._since, self._acting.activity,
+                now - self._since, self._actors.activity,
             )  # fmt: skip

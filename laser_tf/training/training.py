@@ -28,8 +28,6 @@ from laser_tf.training import (
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.workdir import run_directory
 
-_STALL_SECONDS = 60.0  # Time without experience before a warning.
-
 
 class Training:
     """Trains a run, new or resumed from its directory, until its budget is spent."""
@@ -246,7 +244,7 @@ class Training:
             self.counters.agent_steps.assign_add(steps)
             self._agent_steps += steps
 
-    def _log_skipped_updates_and_faults(self, actors: acting.Acting) -> None:
+    def _log_skipped_updates_and_faults(self, actors: acting.Actors) -> None:
         if skipped := int(self.counters.non_finite_updates.numpy()):
             # `_learner_updates` excludes an update that raised an error.
             updates = int(self.counters.learner_updates.numpy())
@@ -275,7 +273,7 @@ class Training:
         self,
         should_stop: Callable[[], bool],
         show: Callable[[progress.Progress], None],
-        actors: acting.Acting,
+        actors: acting.Actors,
         batches: batch_sources.BatchSource,
         saver_: saver.Saver,
         evaluations_: evaluations.Evaluations,
@@ -295,7 +293,7 @@ class Training:
             env_frames=self.env_frames,
             wall_seconds=float(self.counters.wall_seconds.numpy()),
         )
-        stalls = acting.StallDetector(actors, _STALL_SECONDS)
+        stalls = acting.StallDetector(actors)
         metrics = functools.partial(self._metrics, actors, batches)
 
         def check_and_should_stop() -> bool:
@@ -350,7 +348,7 @@ class Training:
         return values, seconds
 
     def _metrics(
-        self, actors: acting.Acting, batches: batch_sources.BatchSource
+        self, actors: acting.Actors, batches: batch_sources.BatchSource
     ) -> dict[str, float]:
         """Returns the metrics of updates, actors and replay, lost unrolls and skipped updates."""
         skipped = float(self.counters.non_finite_updates.numpy())

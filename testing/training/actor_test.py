@@ -125,8 +125,8 @@ class StallDetectorTest(absltest.TestCase):
         self._now = 100.0
         clock = mock.patch.object(acting.time, "monotonic", lambda: self._now)
         self.enter_context(clock)
-        self._acting = mock.Mock(env_calls=0, activity="sleeps")
-        self._detector = acting.StallDetector(self._acting, 60.0)
+        self._actors = mock.Mock(env_calls=0, activity="sleeps")
+        self._detector = acting.StallDetector(self._actors)
 
     def _wait(self, seconds: float) -> None:
         self._now += seconds
@@ -137,7 +137,7 @@ class StallDetectorTest(absltest.TestCase):
         with self.assertNoLogs(level="WARNING"):
             self._wait(59)
         for env_calls in (0, 1):
-            self._acting.env_calls = env_calls
+            self._actors.env_calls = env_calls
             with self.assertLogs(level="WARNING") as logs:
                 self._wait(61)
                 self._wait(61)
@@ -148,7 +148,7 @@ class StallDetectorTest(absltest.TestCase):
     def test_actor_that_fills_replay_is_no_stall(self):
         with self.assertNoLogs(level="WARNING"):
             for env_calls in range(20):
-                self._acting.env_calls = env_calls
+                self._actors.env_calls = env_calls
                 self._wait(30)
 
     def test_time_of_updates_is_no_stall(self):

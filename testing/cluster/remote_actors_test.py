@@ -8,26 +8,26 @@ import ray
 import tensorflow as tf
 from absl.testing import absltest
 
-from laser_tf.cluster import remote_acting, replay_role, run_state
+from laser_tf.cluster import remote_actors, replay_role, run_state
 from laser_tf.replay import contextual_replay
 from testing import fakes, numbered_sequences
 
 
-class RemoteActingTest(absltest.TestCase):
+class RemoteActorsTest(absltest.TestCase):
     def _replay(self, workdir: pathlib.Path, source: mock.Mock, **replay):
         context = mock.Mock(workdir=workdir)
         context.call.return_value = None
         with (
             mock.patch.object(replay_role, "connect_learner", return_value=source) as opened,
-            mock.patch.object(remote_acting, "Publisher"),
+            mock.patch.object(remote_actors, "Publisher"),
         ):
-            acting = remote_acting.RemoteActing(
+            actors = remote_actors.RemoteActors(
                 context, fakes.r2d2_catch_config(replay=replay), mock.Mock(),
                 numbered_sequences.SIGNATURE, lambda episode: None, is_new=True,
             )  # fmt: skip
-        acting.stop()
+        actors.stop()
         self.assertTrue(opened.call_args.kwargs["is_new"])
-        return acting.learner_client
+        return actors.learner_client
 
     def test_contextual_replay_keeps_and_saves_sequences(self):
         source = mock.Mock()
@@ -48,7 +48,7 @@ class PublisherTest(absltest.TestCase):
         trained.counters.learner_updates = tf.Variable(7, dtype=tf.int64)
         trained.counters.agent_steps = tf.Variable(70, dtype=tf.int64)
         trained.agent.acting_variables = [tf.Variable([1.0])]
-        publisher = remote_acting.Publisher(trained, action_repeat=4, period_seconds=0.0)
+        publisher = remote_actors.Publisher(trained, action_repeat=4, period_seconds=0.0)
         full = ray.exceptions.OutOfDiskError("no space left")
         with (
             mock.patch.object(ray, "put", side_effect=[full, full, "reference"]) as put,

@@ -18,8 +18,8 @@ _MAX_PERIOD_SECONDS = 0.5
 _SUMMED = ("throughput/", "environment/")  # Prefixes of metrics that are summed over actors.
 
 
-class RemoteActing:
-    """Publishes weights and collects the actors' episodes; see `training.acting.Acting`."""
+class RemoteActors:
+    """Publishes weights and collects the actors' episodes; see `training.acting.Actors`."""
 
     def __init__(
         self,
@@ -84,13 +84,13 @@ class RemoteActing:
 
     @property
     def env_calls(self) -> int:
-        """See `training.acting.Acting`."""
+        """See `training.acting.Actors`."""
         actors = self._actors().values()
         return int(sum(heartbeat.metrics.get(role.ENV_CALLS, 0.0) for heartbeat in actors))
 
     @property
     def activity(self) -> str:
-        """See `training.acting.Acting`."""
+        """See `training.acting.Actors`."""
         actors = sorted(self._actors().items())
         states = [f"{name} {actor.detail or actor.status.value}" for name, actor in actors]
         return f"processes are: {'; '.join(states[:4]) or 'none yet'}"
