@@ -85,15 +85,7 @@ class Training:
         self._checkpoints = learner_checkpoints.LearnerCheckpoints(
             workdir / run_directory.LEARNER_CHECKPOINTS, self._learner
         )
-        self.resumed = self._checkpoints.restore() is not None
-        if initial and not self.resumed:
-            initial_weights.assign(initial, self._learner.agent)
-            updates = f"{initial.learner_updates:,}"
-            logging.info("Loaded weights of %s after %s updates", initial.source, updates)
-        # In a sweep, the restored values stay, because the sweep may have changed them.
-        if self.resumed and not sweep_membership:
-            self._learner.set_hyperparameters(self._configured_hyperparameters())
-        self._learner.broadcast_from_chief()
+        self.resumed = self._restore(initial)
         # Python copies of the counters, because each read of a variable leaks 16 bytes.
         self._learner_updates = int(self.counters.learner_updates.numpy())
         self._agent_steps = int(self.counters.agent_steps.numpy())
@@ -110,12 +102,23 @@ class Training:
         )
         self._callbacks = callbacks_module.Callbacks(callbacks, run_view)
 
-    def _configured_hyperparameters(self) -> dict[str, float]:
-        """Returns hyper-parameters that `--override` may have changed since the checkpoint."""
-        values = config_values.flatten(dataclasses.asdict(self._config))
-        # R2D2 has no entropy cost, and a user's agent may have one without a configuration key.
-        known = self._learner.hyperparameter_variables.keys() & values.keys()
-        return {key: values[key] for key in self._config.learner.tunable if key in known}
+    def _restore(self, initial: initial_weights.InitialWeights | None) -> bool:
+        """Assigns weights for all learners; returns whether they are from a checkpoint."""
+        is_restored = self._checkpoints.restore() is not None
+        if initial and not is_restored:
+            initial_weights.assign(initial, self._learner.agent)
+            updates = f"{initial.learner_updates:,}"
+            logging.info("Loaded weights of %s after %s updates", initial.source, updates)
+        # In a sweep, the restored values stay, because the sweep may have changed them.
+        if is_restored and not self._membership.name:
+            # `--override` may have changed hyper-parameters since the checkpoint.
+            values = config_values.flatten(dataclasses.asdict(self._config))
+            # R2D2 has no entropy cost, and a user's agent may have one without a configuration key.
+            known = self._learner.hyperparameter_variables.keys() & values.keys()
+            tunable = self._config.learner.tunable
+            self._learner.set_hyperparameters({k: values[k] for k in tunable if k in known})
+        self._learner.broadcast_from_chief()
+        return is_restored
 
     def _record_overrides(self) -> dict[str, str]:
         """Records and logs the changes of `--override`; returns them as text by key."""

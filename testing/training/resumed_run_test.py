@@ -32,6 +32,8 @@ def _stop_at_once(run: training.Training) -> None:
 class _Member(membership.Membership):
     """The member of a sweep, for a run that is stopped at once."""
 
+    name = "member_00"
+
     def __init__(self, copied: int):
         self._copied = copied
 
