@@ -37,17 +37,18 @@ class ActorRole(role.Role):
         os.nice(_NICENESS)
         # With random bits, so that a restarted actor does not repeat the episodes of its
         # previous process.
-        seeds = acting.derive_seeds(config.run.seed, index, secrets.randbits(48))
+        entropy = config.run.seed, index, secrets.randbits(48)
+        environment_seed, action_seed = acting.derive_seeds(*entropy)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
         agent = assembly.build_agent(
-            config, spec, dtype, seeds.actions, actor=index, actors=config.cluster.actors
+            config, spec, dtype, action_seed, actor=index, actors=config.cluster.actors
         )
         self._weights = Subscriber(context, agent.acting_variables)
         signature = assembly.unroll_signature(config, spec, agent)
         replay = replay_role.connect(context, config.replay, signature)
         environment = factory.make_environment(
             config.environment,
-            seed=seeds.environment,
+            seed=environment_seed,
             traceback_directory=context.traceback_directory,
         )
         self._actor = acting.make_actor(

@@ -5,7 +5,7 @@ import logging
 import pathlib
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -52,17 +52,10 @@ ConnectActors = Callable[
 ]
 
 
-class Seeds(NamedTuple):
-    """Seeds of an actor."""
-
-    environment: int
-    actions: int
-
-
-def derive_seeds(*entropy: int) -> Seeds:
-    """Returns seeds that depend on all given numbers, each of which is at least 0."""
-    states = np.random.SeedSequence(entropy).generate_state(2)
-    return Seeds(*(int(state) >> 2 for state in states))
+def derive_seeds(*entropy: int) -> tuple[int, int]:
+    """Returns seeds of an actor's environments and actions from numbers of at least 0."""
+    one, other = np.random.SeedSequence(entropy).generate_state(2)
+    return int(one) >> 2, int(other) >> 2
 
 
 def make_actor(
@@ -111,13 +104,14 @@ def start_actor(
         on_error.callback(actors_client.stop)
         learner_client = config.replay.make_learner_client(actors_client, signature, workdir)
         # A resumed run continues with fresh randomness instead of repeating its first episodes.
-        seeds = derive_seeds(config.run.seed, int(learner.counters.agent_steps.numpy()))
+        agent_steps = int(learner.counters.agent_steps.numpy())
+        environment_seed, action_seed = derive_seeds(config.run.seed, agent_steps)
         environment = factory.make_environment(
-            config.environment, seed=seeds.environment, traceback_directory=workdir
+            config.environment, seed=environment_seed, traceback_directory=workdir
         )
         on_error.callback(environment.close)
         dtype, _ = hardware.choose_compute_dtype(config.learner.compute_dtype)
-        agent = assembly.build_agent(config, environment.spec(), dtype, seeds.actions)
+        agent = assembly.build_agent(config, environment.spec(), dtype, action_seed)
         made = make_actor(
             config,
             environment,
