@@ -61,26 +61,24 @@ class Laser(base.PolicyAgent):
             if config.popart
             else state_values.StateValues()
         )
-        self._auxiliary_tasks = (
-            {
-                "pixel_control": pixel_control_task.PixelControlTask(
-                    spec,
-                    frame_stack=context.frame_stack,
-                    cost=config.pixel_control_cost,
-                    cell=config.pixel_control_cell,
-                    dtype=dtype,
-                )
-            }
+        self._pixel_control = (
+            pixel_control_task.PixelControlTask(
+                spec,
+                frame_stack=context.frame_stack,
+                cost=config.pixel_control_cost,
+                cell=config.pixel_control_cell,
+                dtype=dtype,
+            )
             if config.pixel_control_cost
-            else {}
+            else None
         )
         # A forward pass on a blank step creates the weights.
         step = tf.nest.map_structure(tf.constant, observations.padding_steps(spec, (1, 1)))
         features, _ = self._trunk(step, self.initial_state(1))
         self._outputs(features, step)
         self._state_values(features, tf.zeros([1], tf.int32))
-        for auxiliary in self._auxiliary_tasks.values():
-            auxiliary(features)
+        if self._pixel_control:
+            self._pixel_control(features)
 
     @property
     def _acting_network(self) -> trunk.Trunk:
@@ -115,9 +113,11 @@ class Laser(base.PolicyAgent):
         )
         terms = self._loss_terms(unroll, outputs, targets, value_targets)
         costs = {"policy": 1.0, "value": self._config.baseline_cost, "entropy": self.entropy_cost}
-        for name, auxiliary in self._auxiliary_tasks.items():
-            terms[name] = auxiliary.loss(unroll, features, is_transition, is_trusted)
-            costs[name] = auxiliary.cost
+        if self._pixel_control:
+            terms["pixel_control"] = self._pixel_control.loss(
+                unroll, features, is_transition, is_trusted
+            )
+            costs["pixel_control"] = self._config.pixel_control_cost
         loss = tf.add_n([costs[name] * term for name, term in terms.items()])
         dead_fraction = diagnostics.dead_fraction(features[:-1], is_transition)
         metrics = {

@@ -18,7 +18,6 @@ class PixelControlTask(tf.Module):
     ):
         """Raises ConfigError without one uint8 image of at least a cell and one discrete action."""
         super().__init__()
-        self.cost = cost
         leaves = tree.flatten(spec.observation)
         images = [
             index

@@ -22,7 +22,7 @@ CASES = (
     (
         "laser",
         {"trust_region": "none", "pixel_control_cost": 0.1, "pixel_control_cell": 2},
-        ["_auxiliary_tasks.pixel_control._head"],
+        ["_pixel_control._head"],
     ),
     *(
         ("acer", overrides, ["_policy._head", "_average._head", "_critic._head"])
@@ -109,7 +109,7 @@ def _add_noise(agent: base.Agent, path: str, noise: tf.Variable) -> None:
     *parents, name = path.split(".")
     owner: Any = agent
     for parent in parents:
-        owner = owner[parent] if isinstance(owner, dict) else getattr(owner, parent)
+        owner = getattr(owner, parent)
     setattr(owner, name, _NoisyLayer(getattr(owner, name), noise))
 
 

@@ -279,7 +279,7 @@ class PixelControlTest(absltest.TestCase):
         stack = (10, 5, 2)
         agent = _image_agent(1, stack, frame_stack=2, pixel_control_cost=1.0, pixel_control_cell=5)
         unroll = fakes.random_unroll(5, 2, A, stack)
-        for variable in agent._auxiliary_tasks["pixel_control"].variables:
+        for variable in agent._pixel_control.variables:
             variable.assign(tf.zeros_like(variable))
         self.assertGreater(agent.loss(unroll).metrics["loss/pixel_control"], 0)
         still = unroll.env_output.observation.numpy()

@@ -92,9 +92,9 @@ class AgentCopyTest(parameterized.TestCase):
         (
             {"core_size": 9},
             "rmsprop",
-            ("pixel_control/_head/_dense/kernel", "float32[9, 32]", "float32[8, 32]"),
+            ("agent/_pixel_control/_head/_dense/kernel", "float32[9, 32]", "float32[8, 32]"),
         ),
-        ({"pixel_control_cost": 0.0}, "rmsprop", ("agent/_auxiliary_tasks/pixel_control",)),
+        ({"pixel_control_cost": 0.0}, "rmsprop", ("agent/_pixel_control",)),
         ({}, "adam", ("optimizer",)),
     )
     def test_other_architecture_names_the_first_difference(self, agent, optimizer, names):
