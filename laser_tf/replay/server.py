@@ -12,6 +12,7 @@ import reverb
 from laser_tf import errors
 from laser_tf.replay import (
     connection,
+    lease,
     memory,
     server_address,
     stored_unroll,
@@ -97,7 +98,7 @@ class ReplayServer:
         self.client = reverb.Client(self.address)
 
     def _make_tables(self) -> list[reverb.Table]:
-        leases = map(tables.make_lease, self._queues) if self._is_external else ()
+        leases = map(lease.make_table, self._queues) if self._is_external else ()
         return [*self._scheme.make_tables(self._signature, self._queues), *leases]
 
     def _restore(self, path: pathlib.Path) -> reverb.Server:

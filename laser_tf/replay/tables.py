@@ -22,7 +22,6 @@ from laser_tf.replay.schemes import base
 
 TableInfo: TypeAlias = schema_pb2.TableInfo
 
-LEASE_PREFIX = "lease_"
 _SILENCE_WARNING_SECONDS = 8.0  # since the last answer
 _AGE_TOLERANCE_SECONDS = 4.0  # max lag of a server's reported age
 
@@ -56,18 +55,6 @@ def make_tables(
             )
         )
     return made
-
-
-def make_lease(queue: str) -> reverb.Table:
-    """Creates the table that holds the lease of a queue, see `client.Lease`."""
-    return reverb.Table(
-        name=f"{LEASE_PREFIX}{queue}",
-        sampler=reverb.selectors.Fifo(),
-        remover=reverb.selectors.Fifo(),
-        max_size=1,
-        rate_limiter=reverb.rate_limiters.MinSize(1),
-        signature=tf.TensorSpec([None], tf.uint8),
-    )
 
 
 def stacked(signature: stored_unroll.StoredUnroll, unrolls: int | None) -> Any:

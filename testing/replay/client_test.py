@@ -11,7 +11,14 @@ import grpc
 from absl.testing import absltest, parameterized
 
 from laser_tf import errors
-from laser_tf.replay import client, connection, resilient_writer, server, stored_unroll
+from laser_tf.replay import (
+    client,
+    connection,
+    lease,
+    resilient_writer,
+    server,
+    stored_unroll,
+)
 from laser_tf.replay.schemes import base, contextual, mixed, replay_only, sequences
 from testing import fakes, messages
 
@@ -107,13 +114,13 @@ class ReplayClientTest(parameterized.TestCase):
 
     def test_server_that_stops_during_the_lease_is_rejected(self):
         config = self._serve(_config())
-        read = client.Lease._read
+        read = lease.Lease._read
 
-        def stop_and_read(lease):
+        def stop_and_read(held):
             self._server.stop()
-            return read(lease)
+            return read(held)
 
-        self.enter_context(mock.patch.object(client.Lease, "_read", stop_and_read))
+        self.enter_context(mock.patch.object(lease.Lease, "_read", stop_and_read))
         with (
             mock.patch.object(connection, "TIMEOUT_SECONDS", 1),
             messages.raises(errors.ConfigError, config.address, "replay.address"),
@@ -146,7 +153,7 @@ class ReplayClientTest(parameterized.TestCase):
         config = self._serve(_config())
         first = self._open(config)
         before = set(threading.enumerate())
-        with messages.raises(client.LeaseTakenError, config.address, RUN):
+        with messages.raises(lease.LeaseTakenError, config.address, RUN):
             client.connect_external(config, SIGNATURE, RUN.with_name("b"))
         started = [thread.name for thread in set(threading.enumerate()) - before]
         self.assertNotIn("replay poll", started)  # It would poll the server forever.

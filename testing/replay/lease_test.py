@@ -7,7 +7,7 @@ import time
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.replay import client, server
+from laser_tf.replay import lease, server
 from laser_tf.replay.schemes import mixed
 from testing import fakes, messages
 
@@ -25,16 +25,16 @@ class LeaseTest(parameterized.TestCase):
 
     def _acquire(
         self, run: str, stale_seconds: float = NEVER_SECONDS, heartbeat_seconds: float = 0.1
-    ) -> client.Lease:
+    ) -> lease.Lease:
         self._connection = self._server.connect()
-        acquired = client.Lease(self._connection, run, heartbeat_seconds, stale_seconds)
+        acquired = lease.Lease(self._connection, run, heartbeat_seconds, stale_seconds)
         self.addCleanup(acquired.release)
         return acquired
 
     @parameterized.parameters("run", "host:/" + 3000 * "ä")
     def test_second_run_is_rejected_while_the_first_renews(self, run):
         first = self._acquire(run)
-        with messages.raises(client.LeaseTakenError, self._server.address, run):
+        with messages.raises(lease.LeaseTakenError, self._server.address, run):
             self._acquire("other")
         self._acquire(run)  # The resumed run is not rejected.
         first.release()
@@ -57,7 +57,7 @@ class LeaseTest(parameterized.TestCase):
         slow = self._connection
         self._acquire("other", stale_seconds=0.0, heartbeat_seconds=0.01)
         deadline = time.monotonic() + 30
-        with messages.raises(client.LeaseTakenError, "other"):
+        with messages.raises(lease.LeaseTakenError, "other"):
             while time.monotonic() < deadline:
                 slow.raise_if_rejected()
                 time.sleep(0.02)
