@@ -164,8 +164,7 @@ class Callbacks:
 
     def add_episode(self, episode: episode_log.Row) -> None:
         """Stores an episode for `report_episodes`; any thread may call it."""
-        if self._callbacks:
-            self._episodes.append(episode)
+        self._episodes.append(episode)
 
     def report_episodes(self) -> None:
         """Calls `on_episode` with the episodes since the last call."""
