@@ -85,7 +85,7 @@ def acer_catch_config(kind: str = "acer", **sections) -> run_config.RunConfig:
 
 def switched(values: dict, scheme: str) -> dict:
     """Returns the values of section `replay` for another scheme, without keys that it lacks."""
-    known = schemes.keys(scheme)
+    known = schemes.config_class(scheme).__dataclass_fields__
     return {key: value for key, value in values.items() if key in known} | {"scheme": scheme}
 
 

@@ -39,7 +39,7 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
 def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.ReplayScheme:
     values = {"unroll_length": T, "frame_stack": 2, "batch_size": 4}
     values |= {"capacity": 50, "queue_capacity": 20} | overrides
-    known = registry.keys(scheme.scheme)
+    known = scheme.__dataclass_fields__
     return scheme(**{key: value for key, value in values.items() if key in known})
 
 

@@ -39,11 +39,6 @@ def config_class(scheme: str) -> type[base.ReplayScheme]:
     return getattr(importlib.import_module(f"laser_tf.replay.schemes.{module}"), name)
 
 
-def keys(scheme: str) -> tuple[str, ...]:
-    """Returns the keys of a scheme's configuration."""
-    return tuple(config_class(scheme).__dataclass_fields__)
-
-
 def schemes_with(key: str) -> list[str]:
     """Returns the names of the schemes that have a key."""
-    return [name for name in _SCHEMES if key in keys(name)]
+    return [name for name in _SCHEMES if key in config_class(name).__dataclass_fields__]
