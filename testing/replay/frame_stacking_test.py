@@ -41,16 +41,6 @@ class StackFramesTest(parameterized.TestCase):
         stacks = [stacker.push(*row).copy() for row in zip(frames, is_first, strict=True)]
         np.testing.assert_array_equal(stacks[depth - 1 :], unroll)
 
-    @parameterized.parameters(1, 3)
-    def test_first_stacks_of_an_episode_have_zeros(self, channels):
-        # Rows 10..16 of pixels 10..16; row 13 opens an episode, as does the oldest row of history.
-        frames = np.zeros([7, 1, 1, 1, channels], np.uint8)
-        frames += np.arange(10, 17, dtype=np.uint8)[:, None, None, None, None]
-        is_first = tf.constant([[True], [False], [False], [True], [False], [False], [False]])
-        stacks = frame_stacking.stack_frames(tf.constant(frames), is_first, 4)
-        newest_last = [[0, 0, 0, 13], [0, 0, 13, 14], [0, 13, 14, 15], [13, 14, 15, 16]]
-        np.testing.assert_array_equal(stacks[:, 0, 0, 0], np.repeat(newest_last, channels, axis=-1))
-
 
 if __name__ == "__main__":
     absltest.main()
