@@ -55,6 +55,7 @@ class LightnessTest(absltest.TestCase):
     def test_names_in_configs_are_the_keys_of_registries(self):
         self.assertEqual(trunk_config.TORSOS, tuple(torsos.TORSOS))
         self.assertEqual(trunk_config.CORES, ("none", *cores.CORES))
+        self.assertEqual(trunk_config.ACTIVATIONS, tuple(torsos.ACTIVATIONS))
         self.assertEqual(agent_config.REWARD_CLIPS, tuple(reward_clipping.REWARD_CLIPS))
 
 
