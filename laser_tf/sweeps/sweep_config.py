@@ -9,35 +9,14 @@ from typing import Any
 import numpy as np
 
 from laser_tf import config_checks, config_values, errors
-from laser_tf.networks import trunk_config
 from laser_tf.replay.schemes import base as schemes_base
-from laser_tf.sweeps import population
+from laser_tf.sweeps import member_compatibility, population
 from laser_tf.training import cluster_config, config_choices, run_config
 
 # Keys of the section that vary other keys.
 PARTS = ("grid", "zipped", "uniform", "log_uniform", "choices")
 _MAX_MEMBERS = 1_000
 _OWN_SECTIONS = ("sweep", "population", "cluster")
-# Keys of the sections environment and replay in which members on one replay may differ.
-_MAY_DIFFER = (
-    "environment.num_envs",
-    "environment.num_threads",
-    "environment.num_workers",
-    "replay.batch_size",
-    "replay.replay_fraction",
-    "replay.replay_ratio",
-)
-# Keys that, with the section environment, decide which weights a member can copy. A member without
-# such a key has None.
-_OF_AGENTS = (
-    "name", "hidden_units", "advantage_units", "bins", "v_min", "v_max", "distributional",
-    "continuous_policy", "popart", "pixel_control_cell",
-)  # fmt: skip
-_OF_TRUNKS = {field.name for field in dataclasses.fields(trunk_config.TrunkConfig)}
-_OF_WEIGHTS = (
-    *("learner.optimizer", "replay.frame_stack"),
-    *(f"agent.{key}" for key in (*_OF_AGENTS, *sorted(_OF_TRUNKS - {"core_memory_span"}))),
-)
 _Part = Mapping[str, Mapping[str, Sequence]]  # section -> key -> values
 
 
@@ -186,7 +165,7 @@ def parse(values: Mapping[str, Mapping[str, Any]]) -> SweepConfig:
             f"{address!r}."
         )
     if sweep.shared_replay:
-        _check_shareable(members)
+        member_compatibility.check_shareable(members)
     elif port := base.get("run", {}).get("replay_port"):
         raise errors.ConfigError(
             "config.run: replay_port must be 0, because each member has its own replay, got "
@@ -241,95 +220,23 @@ def defaults(values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
     return run_config.defaults(values, sweep=Config, population=population.Config)
 
 
-def _check_shareable(members: Mapping[str, run_config.RunConfig]) -> None:
-    """Raises ConfigError if members cannot share replay."""
-    _check_same(
-        {name: _shared_values(member) for name, member in members.items()},
-        "Members on one replay need the same; sweep other keys, or use shared_replay=false.",
-    )
-    first = next(iter(members.values()))
-    if first.replay.uses_priorities:
-        raise errors.ConfigError(
-            "config.replay: priority_exponent must be 0 on a shared replay, because the priorities "
-            "of one member mean nothing to another (LASER, section 5.2), got "
-            f"{first.replay.sampler_exponent}. Use 0, or shared_replay=false."
-        )
-    if first.agent.core != "none" and first.replay.core_state == "stored":
-        raise errors.ConfigError(
-            "config.replay: core_state must be 'zero' on a shared replay, because the states of "
-            "one member mean nothing to another (LASER, section A.2), got 'stored'. Use zero, "
-            "shared_replay=false, or a replay.scheme that recomputes states."
-        )
-
-
 def _parse_population(
     values: Mapping[str, Mapping[str, Any]], members: Mapping[str, run_config.RunConfig]
 ) -> population.Config:
     settings = run_config.parse_section("population", population.Config, values)
     if settings.method == "none":
         return settings
-    _check_same(
-        {name: _values_of_weights(member) for name, member in members.items()},
-        "Members of a population are ranked by their returns and copy each other; sweep other "
-        "keys, or use population.method='none'.",
-    )
+    member_compatibility.check_copyable(members)  # All have the same agent and optimiser.
+    flat = {name: config_values.flatten(dataclasses.asdict(own)) for name, own in members.items()}
+    first, config = next(iter(members.items()))
+    tunable = [key for key in config.learner.tunable if key in flat[first]]
     if "tuned" not in values["population"]:
-        tunable = _tunable(next(iter(members.values())))
         tuned = tuple(key for key in settings.tuned if key in tunable)
         settings = dataclasses.replace(settings, tuned=tuned)
-    for name, config in members.items():
-        tunable = _tunable(config)
-        for key in settings.tuned:
-            if not tunable.get(key, 0.0) > 0:
-                raise errors.ConfigError(
-                    f"config.population: tuned must name keys with values above 0, of "
-                    f"{', '.join(tunable)}, got {key}, which is {_flatten(config).get(key)} for "
-                    f"{name}."
-                )
+    for key, (name, own) in itertools.product(settings.tuned, flat.items()):
+        if key not in tunable or not own[key] > 0:
+            raise errors.ConfigError(
+                f"config.population: tuned must name keys with values above 0, of "
+                f"{', '.join(tunable)}, got {key}, which is {own.get(key)} for {name}."
+            )
     return settings
-
-
-def _check_same(values_of: Mapping[str, Mapping[str, Any]], remedy: str) -> None:
-    """Raises ConfigError for the first key in which a member differs from the first member."""
-    (first, reference), *others = values_of.items()
-    for name, values in others:
-        for key, value in values.items():
-            if value != reference[key]:
-                raise errors.ConfigError(
-                    f"{key} is {reference[key]!r} for {first}, but {value!r} for {name}. {remedy}"
-                )
-
-
-def _flatten(config: run_config.RunConfig) -> dict[str, Any]:
-    return config_values.flatten(dataclasses.asdict(config))
-
-
-def _tunable(config: run_config.RunConfig) -> dict[str, float]:
-    """Returns the hyper-parameters that a population can tune, `section.key` -> value."""
-    flat = _flatten(config)
-    return {key: flat[key] for key in config.learner.tunable if key in flat}
-
-
-def _values_of_weights(config: run_config.RunConfig) -> dict[str, Any]:
-    flat = _flatten(config)
-    values = _of_sections(flat, "environment.") | {key: flat.get(key) for key in _OF_WEIGHTS}
-    values["agent.pixel_control_cost above 0"] = flat.get("agent.pixel_control_cost", 0.0) > 0
-    return values
-
-
-def _shared_values(config: run_config.RunConfig) -> dict[str, Any]:
-    flat = _flatten(config)
-    shared = _of_sections(flat, "environment.", "replay.")
-    # Replay holds the parameters of a Gaussian, and its sample before squashing or clipping.
-    for key in ("agent.core", "agent.core_size", "agent.continuous_policy"):
-        shared[key] = flat.get(key)
-    shared["replay's table"] = config.replay.replay_table or "none"
-    return shared
-
-
-def _of_sections(flat: Mapping[str, Any], *sections: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in flat.items()
-        if key.startswith(sections) and key not in _MAY_DIFFER
-    }
