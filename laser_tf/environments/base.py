@@ -2,10 +2,9 @@
 
 import abc
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import dm_env
 import numpy as np
 import tree
 from dm_env import specs
@@ -34,35 +33,6 @@ class Transition(NamedTuple):
     reward: np.ndarray  # [N]
     discount: np.ndarray  # [N]
     is_last: np.ndarray  # bool [N], whether the environment has ended the episode.
-
-
-class Adapter(dm_env.Environment):
-    """One environment with fixed specs, around an engine or an environment of another library."""
-
-    def __init__(
-        self, engine: Any, observation_spec: Any, action_spec: Any, offsets: Sequence[Any] = ()
-    ):
-        """Takes the engine, which `close` closes, and the result of `observation_offsets`."""
-        self._engine = engine
-        self._offsets = list(offsets)
-        self._observation_spec = observation_spec
-        self._action_spec = action_spec
-
-    def observation_spec(self) -> Any:
-        """Returns the nest of native specs."""
-        return self._observation_spec
-
-    def action_spec(self) -> Any:
-        """Returns the native spec of actions, or a nest of native specs."""
-        return self._action_spec
-
-    def observation_offsets(self) -> list[Any]:
-        """Returns the number or array at which the integers of each leaf start; [] for 0."""
-        return self._offsets
-
-    def close(self) -> None:
-        """Closes the engine."""
-        self._engine.close()
 
 
 class BatchedEnvironment(abc.ABC):
@@ -197,8 +167,8 @@ class BatchedEnvironment(abc.ABC):
         with np.errstate(over="ignore"):  # The check finds what is infinite in float32.
             reward = np.float32(np.where(is_first, 0, transition.reward * self.reward_scales))
             discount = np.float32(np.where(is_first, 1, transition.discount))
-        is_faulty = self._note(faults.REWARDS, "reward", reward)
-        is_faulty |= self._note(faults.DISCOUNTS, "discount", discount)
+        is_faulty = self.faults.note_non_finite(faults.REWARDS, "reward", reward)
+        is_faulty |= self.faults.note_non_finite(faults.DISCOUNTS, "discount", discount)
         observation, is_lost = self._finite_observation(transition.observation)
         self._action_mask = observations.action_mask(observation)
         is_faulty |= is_lost
@@ -223,7 +193,7 @@ class BatchedEnvironment(abc.ABC):
         if not floats:
             return observation, is_lost
         for leaf in floats:
-            is_lost |= self._note(faults.OBSERVATIONS, "observation", leaf)
+            is_lost |= self.faults.note_non_finite(faults.OBSERVATIONS, "observation", leaf)
         if is_lost.any():
             before = self._last_observation
             if before is None:
@@ -231,17 +201,6 @@ class BatchedEnvironment(abc.ABC):
             observation = replaced(is_lost, before, observation)
         self._last_observation = observation
         return observation, is_lost
-
-    def _note(self, kind: str, name: str, values: np.ndarray) -> np.ndarray:
-        """Records which environments, bool [N], have a value [N, ...] that is not finite."""
-        finite = np.isfinite(values)
-        if finite.all():
-            return np.zeros(self.num_envs, bool)
-        is_faulty = ~finite.reshape(self.num_envs, -1).all(1)
-        for index in np.flatnonzero(is_faulty).tolist():
-            value = values[index][~finite[index]].flat[0] if values.ndim > 1 else values[index]
-            self.faults.note(index, kind, f"its {name} is {value}")
-        return is_faulty
 
     def fault_counts(self) -> collections.Counter[str]:
         """Returns how often each fault has happened so far, by its name in `faults.KINDS`."""
@@ -277,24 +236,6 @@ def replaced(mask: np.ndarray, new: Any, old: Any) -> Any:
     return tree.map_structure(
         lambda n, o: np.where(mask.reshape(-1, *[1] * (n.ndim - 1)), n, o), new, old
     )
-
-
-def repeat_action(
-    take_frame: Callable[[], tuple[float, float, bool]], times: int
-) -> tuple[float, float, bool]:
-    """Repeats an action for `times` env frames or until the episode ends.
-
-    `take_frame` returns reward, discount, and whether the episode has ended. The result is the sum
-    of the rewards, the product of the discounts, and the last flag.
-    """
-    total, product = 0.0, 1.0
-    for _ in range(times):
-        reward, discount, is_last = take_frame()
-        total += reward
-        product *= discount
-        if is_last:
-            break
-    return total, product, is_last
 
 
 def action_generator(seed: int) -> np.random.Generator:

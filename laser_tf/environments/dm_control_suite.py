@@ -11,7 +11,7 @@ import dm_env
 import numpy as np
 
 from laser_tf import errors, observations
-from laser_tf.environments import base, faults, python_config
+from laser_tf.environments import adapter, faults, python_config
 
 # Domain -> seconds of an env frame, and tasks of `dm_control.suite.ALL_TASKS` of dm_control 1.0.34.
 # The actions of lqr are practically unbounded.
@@ -128,7 +128,7 @@ def _loads(library: str) -> bool:
     return True
 
 
-class Control(base.Adapter):
+class Control(adapter.Adapter):
     """One task, seen as vectors or as images uint8 [H, W, 3]; its episodes end by time alone."""
 
     def __init__(self, environment: Any, pixels: int):

@@ -16,7 +16,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, observations
-from laser_tf.environments import base, python_config
+from laser_tf.environments import adapter, python_config
 
 HEIGHT, WIDTH = 72, 96  # As in IMPALA and later work.
 
@@ -128,7 +128,7 @@ class DMLabConfig(python_config.WorkerConfig):
         return functools.partial(Level, self, self.level(task))
 
 
-class Level(base.Adapter):
+class Level(adapter.Adapter):
     """One level; frames are uint8 [72, 96, 3], with the level's instruction as `text`.
 
     Actions are the 15 actions of `ACTIONS`. Rewards are raw. A level ends by its clock, after some

@@ -17,6 +17,7 @@ from dm_env import specs
 
 from laser_tf import errors, observations
 from laser_tf.environments import (
+    adapter,
     base,
     canonical_actions,
     canonical_observations,
@@ -178,7 +179,7 @@ class Worker:
             time_step = environment.step(self._action(action))
             return check_time_step(time_step, starts=False)
 
-        scalars = base.repeat_action(take_frame, self._action_repeat)
+        scalars = adapter.repeat_action(take_frame, self._action_repeat)
         self._write(index, time_step, scalars)
 
     def _write(self, index: int, time_step: Any, scalars: tuple[float, float, bool]) -> None:

@@ -114,6 +114,20 @@ class Faults:
                 "environment/%s", fault, kept, kind,
             )  # fmt: skip
 
+    def note_non_finite(self, kind: str, name: str, values: np.ndarray) -> np.ndarray:
+        """Records a fault of environments with a value [N, ...] that is not finite.
+
+        `name` describes the values. Returns a mask bool [N] of these environments.
+        """
+        finite = np.isfinite(values)
+        if finite.all():
+            return np.zeros(len(values), bool)
+        is_faulty = ~finite.reshape(len(values), -1).all(1)
+        for index in np.flatnonzero(is_faulty).tolist():
+            value = values[index][~finite[index]].flat[0] if values.ndim > 1 else values[index]
+            self.note(index, kind, f"its {name} is {value}")
+        return is_faulty
+
     def _with_step(self, index: int, what: str, step: int | None) -> str:
         step = self.episode_steps[index] if step is None else step
         return f"{what} (step {step} of its episode)"

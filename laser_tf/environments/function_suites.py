@@ -15,7 +15,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import errors
-from laser_tf.environments import base, faults, python_config
+from laser_tf.environments import adapter, faults, python_config
 
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -61,7 +61,7 @@ def is_py_environment(environment: Any) -> bool:
     return module is not None and isinstance(environment, module.PyEnvironment)
 
 
-class TFAgents(base.Adapter):
+class TFAgents(adapter.Adapter):
     """One `PyEnvironment`, whose time steps have the fields of dm_env's.
 
     Raises:

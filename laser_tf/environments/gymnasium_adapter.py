@@ -11,13 +11,13 @@ from dm_env import specs
 from gymnasium import spaces
 
 from laser_tf import observations
-from laser_tf.environments import base, canonical_observations, faults
+from laser_tf.environments import adapter, canonical_observations, faults
 
 _IMAGES = "rgb_array"
 _MASK = observations.ACTION_MASK
 
 
-class Gymnasium(base.Adapter):
+class Gymnasium(adapter.Adapter):
     """One environment; an episode that is truncated keeps the discount at 1.
 
     If infos have an action mask, an observation is a dictionary of the native one and the mask.

@@ -9,7 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import config_checks, errors, observations
-from laser_tf.environments import base, environment_config, suites
+from laser_tf.environments import adapter, base, environment_config, suites
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 _SIZE = 10
@@ -92,7 +92,7 @@ class MinAtar(base.BatchedEnvironment):
             reward, terminated = self._games[index].act(taken)
             return reward, 1.0 - terminated, terminated
 
-        return base.repeat_action(take_frame, self.action_repeat)
+        return adapter.repeat_action(take_frame, self.action_repeat)
 
     def _boards(self) -> np.ndarray:
         boards = np.zeros((self.num_envs, *self._observation_spec.shape), np.uint8)

@@ -12,13 +12,13 @@ from gymnasium.spaces import utils as space_utils
 from gymnasium.vector import utils
 
 from laser_tf import observations
-from laser_tf.environments import base, faults, gymnasium_adapter
+from laser_tf.environments import adapter, faults, gymnasium_adapter
 
 _MODES = gymnasium_vector.AutoresetMode
 _MASK = observations.ACTION_MASK
 
 
-class VectorAdapter(base.Adapter):
+class VectorAdapter(adapter.Adapter):
     """N environments that a `gymnasium.vector.VectorEnv` steps.
 
     The last time step of an episode has the last observation. The next time step ignores its action

@@ -14,7 +14,7 @@ import numpy as np
 from dm_env import specs
 
 from laser_tf import observations
-from laser_tf.environments import base, python_config
+from laser_tf.environments import adapter, python_config
 
 HEIGHT, WIDTH = 72, 96
 SCREEN_HEIGHT = 120
@@ -63,7 +63,7 @@ class VizDoomConfig(python_config.WorkerConfig):
         return functools.partial(Doom, task, self.action_repeat)
 
 
-class Doom(base.Adapter):
+class Doom(adapter.Adapter):
     """One environment in colour, uint8 [72, 96, 3], in its own engine process.
 
     Actions hold the buttons of `ACTIONS`. Rewards are raw and summed over the repeated frames.
