@@ -72,7 +72,7 @@ class ConfigFlag:
     def values(self) -> dict[str, Any]:
         """Returns the nested values of the file with the overrides; raises UserError."""
         values = self.file_values()
-        return config_files.override(values, self._parse_overrides(values), "--config.")
+        return config_choices.override(values, self._parse_overrides(values))
 
     def given(self) -> dict[str, Any]:
         """Returns the values of the overrides, "section.key" -> value."""

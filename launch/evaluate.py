@@ -30,7 +30,7 @@ from laser_tf.api import config_files
 from laser_tf.evaluation import evaluation_files
 from laser_tf.export import exported
 from laser_tf.host import native_messages
-from laser_tf.training import run_config
+from laser_tf.training import config_choices, run_config
 from laser_tf.workdir import run_directory
 from launch import command_line
 
@@ -114,7 +114,7 @@ def _evaluate_random_actions(changes: dict[str, object]) -> dict:
     values = config_files.load(_RANDOM.value, "--random").to_dict()
     run_config.check_nesting(values)
     environment = {f"environment.{key}": value for key, value in changes.items()}
-    parsed = run_config.parse(config_files.override(values, environment))
+    parsed = run_config.parse(config_choices.override(values, environment))
     from laser_tf.evaluation import run_evaluation
 
     return run_evaluation.evaluate_random_actions(parsed.environment, _EPISODES.value, _SEED.value)

@@ -40,20 +40,11 @@ def load_config(
         raise errors.ConfigError(
             f"name must be the configuration of a run, got {name}, a sweep. Use launch.sweep."
         )
-    return run_config.parse(override(values, overrides or {}))
-
-
-def override(
-    values: dict[str, Any], changes: Mapping[str, Any], prefix: str = ""
-) -> dict[str, Any]:
-    """Returns nested values with other values under keys `section.key`; adds missing sections.
-
-    `prefix` precedes the key in the message of a UserError, for a key that is no `section.key`.
-    """
+    changes = overrides or {}
     for key in changes:  # `run_config.parse` reports unknown sections and keys.
         if "." not in key:
-            raise errors.UserError(f"{prefix}{key} must be {prefix}SECTION.KEY.")
-    return config_choices.override(values, changes)
+            raise errors.ConfigError(f"{key} must be SECTION.KEY.")
+    return run_config.parse(config_choices.override(values, changes))
 
 
 def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
