@@ -17,6 +17,7 @@ from typing import NoReturn
 from absl import app, flags
 
 from laser_tf import errors, user_code
+from laser_tf.api import config_files
 from laser_tf.environments import python_config
 from laser_tf.host import hardware, log_messages, private_network
 from laser_tf.replay import server_address
@@ -49,15 +50,11 @@ def define_trust_config() -> flags.FlagHolder:
 
 
 class _PathParser(flags.ArgumentParser):
-    """Parser of a path, whose `~` a shell leaves as it is after `--flag=`."""
+    """Parser of a path."""
 
     def parse(self, argument: str) -> str:
-        """Returns the path with the home directory for `~`."""
-        return _expand(argument)
-
-
-def _expand(path: str) -> str:
-    return str(pathlib.Path(path).expanduser()) if path.startswith("~/") else path
+        """Returns the path with the home directory for `~/`."""
+        return config_files.expand_home(argument)
 
 
 def define_path(name: str, meaning: str) -> flags.FlagHolder:
@@ -110,8 +107,9 @@ def _is_given(path: object) -> bool:
     if not isinstance(path, str):
         return False
     texts = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
-    given = [pathlib.Path(_expand(text.partition(":")[0])).absolute() for text in texts]
-    return any(pathlib.Path(path).absolute().is_relative_to(value) for value in given)
+    given = [config_files.expand_home(text.partition(":")[0]) for text in texts]
+    absolute = pathlib.Path(path).absolute()
+    return any(absolute.is_relative_to(pathlib.Path(value).absolute()) for value in given)
 
 
 def check_elsewhere(server: str, ray: str) -> None:

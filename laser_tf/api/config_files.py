@@ -58,8 +58,7 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
     """
     name, separator, variant = given.partition(":")
     own = _ROOT / _PACKAGE
-    file = pathlib.Path(name).expanduser() if name.startswith("~/") else pathlib.Path(name)
-    paths = (file, _ROOT / name, own / name, own / f"{name}.py")
+    paths = (pathlib.Path(expand_home(name)), _ROOT / name, own / name, own / f"{name}.py")
     path = next((str(path) for path in paths if path.is_file()), "")
     if not path:
         close = " or ".join(_close_variants(given)) or "a file of configs/"
@@ -78,6 +77,11 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
             f"ml_collections.ConfigDict, got {type(config).__name__}"
         )
     return config
+
+
+def expand_home(path: str) -> str:
+    """Returns a path with the home directory for `~/`, which a shell leaves in `--flag=~/name`."""
+    return str(pathlib.Path(path).expanduser()) if path.startswith("~/") else path
 
 
 @contextlib.contextmanager
