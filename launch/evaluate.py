@@ -72,8 +72,6 @@ def main() -> None:
         return
     workdir = pathlib.Path(_WORKDIR.value)
     run_directory.read_config(workdir)  # Before TensorFlow loads.
-    result = evaluation_files.result_file(workdir, _HISTORY_LENGTH.value)
-    evaluation_files.check_writable(result)  # Before its directory gets a log.
     from laser_tf.evaluation import run_evaluation
 
     with native_messages.diverted(workdir / "native.log"):  # Also the output of environments.
@@ -89,7 +87,7 @@ def main() -> None:
             best=_BEST.value,
         )
     print(json.dumps(summary, indent=2))
-    logging.info("Wrote %s", result)
+    logging.info("Wrote %s", evaluation_files.result_file(workdir, _HISTORY_LENGTH.value))
 
 
 def _evaluate_policy(changes: dict[str, object]) -> dict:

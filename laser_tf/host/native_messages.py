@@ -30,7 +30,8 @@ def diverted(path: pathlib.Path) -> Iterator[None]:
         log = path.open("ab")
     except OSError as error:
         raise errors.UserError(
-            f"cannot write {path}: {error.strerror}. Fix this, or move the file away"
+            f"cannot write {path}: {error.strerror}. Make its directory writable, or move the file "
+            "away."
         ) from None
     terminal = os.dup(_STANDARD_ERROR)
     with contextlib.ExitStack() as cleanup:
