@@ -6,7 +6,6 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Iterator
 from typing import Any, TextIO
 
 
@@ -18,25 +17,6 @@ def show(message_format: str = "%(message)s") -> None:
     for handler in logging.getLogger().handlers:
         handler.addFilter(lambda r: r.name == "root" or r.levelno >= logging.WARNING)
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
-
-
-@contextlib.contextmanager
-def keeping_root_logger() -> Iterator[None]:
-    """Shows warnings on standard error if the caller's program has not set up logging.
-
-    Without any handler, `logging.info` would set up the root logger for the rest of the program.
-    """
-    root = logging.getLogger()
-    if root.handlers:
-        yield
-        return
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    root.addHandler(handler)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
 
 
 class FailureNotice:
