@@ -206,31 +206,26 @@ def _encode_leaf(leaf: _Leaf, value: Any, max_words: int) -> np.ndarray:
         text = text.decode()
     if not isinstance(text, str):
         raise ValueError(f"its {leaf.name} is {type_name(value)}, and its spec a text")
-    words = len(_words(text))
-    if words > max_words:
+    numbers = encode_text(text, max_words)
+    if (words := len(numbers)) > max_words:
         raise errors.ConfigError(
             f"its {leaf.name}, {text!r}, has {words} words: use environment.text_length={words} or "
             f"more (instruction_length={words} in the suites dmlab and minigrid)"
         )
-    return encode_text(text, max_words)
+    return numbers
 
 
 def encode_text(text: str, length: int) -> np.ndarray:
-    """Returns int32 [length]: for each word 1 + crc32(word) % 1000, then zeros.
+    """Returns for each word 1 + crc32(word) % 1000, then zeros, int32 [length or more].
 
     Case and punctuation have no effect. Of the 57 words of MiniGrid's and BabyAI's missions "ball"
     and "fetch" share an id, and so do "reach" and "grey". No mission has one in place of the other.
     """
-    words = _words(text)
-    ids = np.zeros(length, np.int32)
-    ids[: len(words)] = [
-        1 + zlib.crc32(word.encode()) % (types.VOCABULARY_SIZE - 1) for word in words
+    numbers = [
+        1 + zlib.crc32(word.encode()) % (types.VOCABULARY_SIZE - 1)
+        for word in re.findall(r"\w+", text.lower())
     ]
-    return ids
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+    return np.array(numbers + [0] * (length - len(numbers)), np.int32)
 
 
 def check_keys(spec: Mapping, name: str) -> None:
