@@ -163,7 +163,7 @@ class BatchedEnvironment(abc.ABC):
     def _complete(self, transition: Transition, actions: np.ndarray) -> types.EnvOutput:
         """Applies the time convention, the time limit and the checks to a transition."""
         is_first = self._over
-        self.faults.follow(is_first)
+        self.faults.advance(is_first)
         with np.errstate(over="ignore"):  # The check finds what is infinite in float32.
             reward = np.float32(np.where(is_first, 0, transition.reward * self.reward_scales))
             discount = np.float32(np.where(is_first, 1, transition.discount))

@@ -74,8 +74,8 @@ class Faults:
         self._in_a_row = np.zeros(num_envs, int)  # Episodes that a fault ended.
         self._logged: set[tuple[int, str]] = set()
 
-    def follow(self, is_first: np.ndarray) -> None:
-        """Follows the episodes by `is_first` of the next step, bool [N]."""
+    def advance(self, is_first: np.ndarray) -> None:
+        """Counts the next step, whose `is_first` is bool [N]."""
         self._in_a_row[is_first & ~self._is_broken & (self.episode_steps > 0)] = 0
         self._is_broken &= ~is_first
         self.episode_steps = np.where(is_first, 0, self.episode_steps + 1)
@@ -101,7 +101,7 @@ class Faults:
         fault = f"environment {index} of {self.name}: {what}"
         is_new = (index, kind) not in self._logged
         is_over_limit = self._in_a_row[index] > self._limit
-        kept = self.keep(fault, details) if details and (is_new or is_over_limit) else ""
+        kept = self._keep_traceback(fault, details) if details and (is_new or is_over_limit) else ""
         if is_over_limit:
             raise EnvironmentFailedError(
                 f"{fault}; {self._in_a_row[index]} episodes in a row ended by a fault{kept}: fix "
@@ -134,10 +134,12 @@ class Faults:
 
     def failure(self, error: Exception) -> EnvironmentFailedError:
         """Returns the error to raise from `error` if the environments cannot continue."""
-        kept = self.keep(f"{self.name} failed", "".join(traceback.format_exception(error)))
+        kept = self._keep_traceback(
+            f"{self.name} failed", "".join(traceback.format_exception(error))
+        )
         return EnvironmentFailedError(f"{self.name} failed: {describe(error)}{kept}")
 
-    def keep(self, title: str, details: str) -> str:
+    def _keep_traceback(self, title: str, details: str) -> str:
         """Appends a traceback to the file and returns a note for the message."""
         if self._folder is None:
             return ""

@@ -123,7 +123,7 @@ class FaultsTest(parameterized.TestCase):
         for _ in range(3):  # Each second attempt starts a complete episode.
             found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
             for is_first in (True, False):
-                found.follow(np.array([is_first]))
+                found.advance(np.array([is_first]))
         found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
         with messages.raises(faults.EnvironmentFailedError, "environment.max_broken_episodes", 2):
             found.note(0, faults.RESTARTS, "it cannot be reset", step=0)
