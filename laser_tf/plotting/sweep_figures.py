@@ -15,7 +15,7 @@ from laser_tf.sweeps import lineage
 _LEARNING_RATE = "learner.learning_rate"
 
 
-def conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
+def draw_conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
     """Draws each label's best member: mean over seeds, shaded from the worst to the best seed.
 
     `best` has the columns label, seed, env_frames and value.
@@ -26,7 +26,7 @@ def conditions(results: sweep_results.Results, best: pd.DataFrame) -> Figure:
     return figure
 
 
-def members(
+def draw_members(
     results: sweep_results.Results, curve: pd.DataFrame, order: pd.DataFrame
 ) -> tuple[Figure, str]:
     """Draws all members of one seed; returns the figure and the title of its legend.
@@ -48,18 +48,17 @@ def members(
     return figure, ", ".join(["member", *(name.rpartition(".")[2] for name in varied)])
 
 
-def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
+def draw_diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
     """Draws the mean over members and seeds of each metric, a panel each.
 
-    `table` is rows of `sweep_tables.read_diagnostics`, with metrics of `sweep_tables.UNITS`;
-    `bucket` is the env frames in a point.
+    `table` is rows of `sweep_tables.read_diagnostics`; `bucket` is the env frames in a point.
     """
     # A row describes the frames before it: the last one belongs to the last bucket.
     buckets = (table["env_frames"].astype(int) - 1).clip(lower=0) // bucket
     table = table.assign(env_frames=(buckets + 0.5) * bucket)
-    table = _ordered(table, "metric", list(sweep_tables.UNITS))
+    table = _ordered(table, "metric", list(sweep_tables.DIAGNOSTICS))
     titles = {
-        name: f"{name}, {unit}" if unit else name for name, unit in sweep_tables.UNITS.items()
+        name: f"{name}, {unit}" if unit else name for name, unit in sweep_tables.DIAGNOSTICS.items()
     }
     figure, axes = curves.make_panels(table["metric"].nunique(), 2)
     table["metric"] = table["metric"].map(titles)
@@ -67,7 +66,7 @@ def diagnostics(table: pd.DataFrame, bucket: int) -> Figure:
     return figure
 
 
-def population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
+def draw_population(decisions: Sequence[lineage.Record], env_frames: int) -> Figure:
     """Draws each member as a line coloured by its learning rate, with arrows to its copies.
 
     The lines end at `env_frames`, or at the last decision if that is later.

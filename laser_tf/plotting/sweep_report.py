@@ -134,7 +134,7 @@ def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.D
     figures = []
     if len(best):
         csv_files["curves.csv"] = tables.summarise(best, ("label", tables.ENV_FRAMES))
-        figure = sweep_figures.conditions(results, best)
+        figure = sweep_figures.draw_conditions(results, best)
         figures.append(page.figure(f"curves_{results.suite}", figure, _describe(results)))
     heading = f"{results.suite}, {_join(results.tasks)}"
     note = _SCORES_NOTE.format(_EVALUATED if results.is_evaluated else _TRAINED)
@@ -144,9 +144,9 @@ def _report_suite(page: _Page, results: sweep_results.Results) -> dict[str, pd.D
         normalised = scores if results.is_normalised else None
         csv_files["standings.csv"] = ranking.standings(scores, normalised)
         page.add("Standings", csv_files["standings.csv"], _STANDINGS_NOTE)
-    shared = diagnostics[diagnostics["metric"].isin(sweep_tables.UNITS)]
+    shared = diagnostics[diagnostics["metric"].isin(sweep_tables.DIAGNOSTICS)]
     if len(shared):
-        figure = sweep_figures.diagnostics(shared, results.bucket)
+        figure = sweep_figures.draw_diagnostics(shared, results.bucket)
         caption = "Means over members and seeds of TensorBoard's metrics."
         page.add("Shared replay", figures=[page.figure(f"replay_{results.suite}", figure, caption)])
     for label, sweeps in itertools.groupby(results.sweeps, lambda sweep: sweep.label):
@@ -166,12 +166,13 @@ def _member_figures(
         chosen = "label == @label and seed == @seed"
         curve = results.curve.query(chosen).dropna()
         if len(curve):
-            figure, title = sweep_figures.members(results, curve, members.query(chosen))
+            figure, title = sweep_figures.draw_members(results, curve, members.query(chosen))
             caption = f"Seed {seed}: all members, best first in the legend."
             figures.append(page.figure(f"members_{label}_{seed}", figure, caption, title))
     for sweep in sweeps:
         if decisions := _read_lineage(sweep):
-            figure = sweep_figures.population(decisions, max(sweep.progress().values(), default=0))
+            newest = max(sweep.progress().values(), default=0)
+            figure = sweep_figures.draw_population(decisions, newest)
             tasks = _join(sweep.tasks)
             caption = f"Seed {sweep.seed}, {tasks}: arrows lead from a member to its copy."
             figures.append(page.figure(f"lineage_{sweep.label}_{sweep.seed}", figure, caption))

@@ -20,7 +20,7 @@ from laser_tf.sweeps import sweep_config
 from laser_tf.workdir import identity, run_directory
 
 KEYS = ["label", "seed", "member"]
-UNITS = {  # of the curves of diagnostics, in the order of their panels
+DIAGNOSTICS = {  # metric -> unit, in the order of the panels
     "replay/foreign_fraction": "",
     "trust_region/accepted_own_fraction": "",
     "trust_region/accepted_foreign_fraction": "",
@@ -150,7 +150,7 @@ def read_diagnostics(sweeps: Iterable[Sweep]) -> pd.DataFrame:
     for sweep in sweeps:
         for member in sweep.members:
             run = sweep.workdir / member
-            found = tensorboard.read_several(run / "tensorboard", ("policy/entropy", *UNITS))
+            found = tensorboard.read_several(run / "tensorboard", ("policy/entropy", *DIAGNOSTICS))
             for metric, points in found.items():
                 names = (sweep.label, sweep.seed, member, str(run), metric)
                 rows += [(*names, *point) for point in zip(*points, strict=True)]
