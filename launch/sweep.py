@@ -90,7 +90,7 @@ def _run(
     from launch import fleet_session
 
     title = f"{config.first.environment.task}, {len(config.members)} members"
-    display = sweep_display.SweepDisplay(config.first.run.env_frames, title, sys.stdout)
+    display = sweep_display.SweepDisplay(config.first.run.env_frames, title)
     job = sweep_work.SweepWork(config, spec, workdir, display)
     stopped_by = fleet_session.run(
         job, config.cluster, workdir, lambda: is_open or _open(config, values, workdir)

@@ -120,7 +120,7 @@ def _run_fleet(plan: plans.Plan) -> int | None:
         return True
 
     title = f"{config.environment.task}, seed {config.run.seed}, {config.cluster.actors} actors"
-    display = progress.ProgressDisplay(config.run.env_frames, title, sys.stdout)
+    display = progress.ProgressDisplay(config.run.env_frames, title)
     job = run_work.RunWork(config, plan.spec, plan.initial, display)
     stopped_by = fleet_session.run(job, config.cluster, workdir, open_and_log)
     if stopped_by is None:

@@ -58,15 +58,15 @@ class OptunaSearch:
         flat = config_values.flatten(space.choices)
         # Optuna stores texts of any value.
         self._choices = {key: {str(value): value for value in flat[key]} for key in flat}
-        of = optuna.distributions
+        kinds = optuna.distributions
         self._distributions = {
-            key: of.FloatDistribution(*bounds)
+            key: kinds.FloatDistribution(*bounds)
             for key, bounds in config_values.flatten(space.uniform).items()
         }
         for key, bounds in config_values.flatten(space.log_uniform).items():
-            self._distributions[key] = of.FloatDistribution(*bounds, log=True)
+            self._distributions[key] = kinds.FloatDistribution(*bounds, log=True)
         for key, texts in self._choices.items():
-            self._distributions[key] = of.CategoricalDistribution(tuple(texts))
+            self._distributions[key] = kinds.CategoricalDistribution(tuple(texts))
         self._running: dict[int, Any] = {}  # Number -> Optuna's trial.
 
     def trials(self) -> Sequence[search.Trial]:
