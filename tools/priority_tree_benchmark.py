@@ -2,7 +2,7 @@
 
 python -m tools.priority_tree_benchmark
 python -m tools.priority_tree_benchmark --output=results/priority_tree.csv \
-    --picture=results/priority_tree.png
+    --plot=results/priority_tree.png
 
 The tree is in the state of a long run: full, and half of its keys have a priority. The time of a
 batch is divided by its keys. Processor time excludes other work of the machine.
@@ -23,7 +23,7 @@ from laser_tf.replay import priority_tree
 _KEYS = flags.DEFINE_list("keys", ["1000", "10000", "100000", "1000000"], "keys in the tree")
 _REPEATS = flags.DEFINE_integer("repeats", 2_000, "repetitions of each operation")
 _OUTPUT = flags.DEFINE_string("output", None, "CSV file of the results")
-_PICTURE = flags.DEFINE_string("picture", None, "PNG file of a plot of the results")
+_PLOT = flags.DEFINE_string("plot", None, "PNG file of a plot of the results")
 
 _BATCH = 4  # Of Reactor.
 _UNROLL = 32  # Keys that are inserted and removed together.
@@ -34,13 +34,13 @@ def main(_: list[str]) -> None:
     table = pd.DataFrame([_measure(int(keys)) for keys in _KEYS.value])
     if _OUTPUT.value:
         table.to_csv(_OUTPUT.value, index=False)
-    if _PICTURE.value:
+    if _PLOT.value:
         axes = table.plot(
             x="keys", style="o-", logx=True, ylim=(0, None), figsize=(6, 4),
             xlabel="keys in the tree", ylabel="microseconds of processor time per key",
             title="Contextual priority tree",
         )  # fmt: skip
-        axes.figure.savefig(_PICTURE.value, dpi=150, bbox_inches="tight")
+        axes.figure.savefig(_PLOT.value, dpi=150, bbox_inches="tight")
 
 
 def _measure(keys: int) -> dict[str, float]:
