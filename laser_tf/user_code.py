@@ -1,21 +1,43 @@
-"""Finds code of users by its path "module:name", in installed modules or in the current folder."""
+"""Code of users: whether it is trusted, and how it is found by its path "module:name".
+
+Modules are installed or in the current folder.
+"""
 
 import importlib
 import inspect
 import operator
 import pathlib
 import re
+from collections.abc import Collection
 from types import ModuleType
 from typing import Any, ClassVar, get_origin
 
 from laser_tf import config_values, errors
 
+PICKLED = "a pickled function"  # Without a path.
 _PATH = re.compile(r"([\w.]+):([\w.]+)")
 
 
 def is_path(name: Any) -> bool:
     """Returns whether a name is a path of user code, which has a colon, instead of a known name."""
     return isinstance(name, str) and ":" in name
+
+
+class UntrustedError(errors.UserError):
+    """A configuration file names code that the user did not name or trust."""
+
+
+def check_trusted(source: pathlib.Path, code: Collection[str], named: Collection[str]) -> None:
+    """Checks that the user named all code that a run's configuration file `source` would execute.
+
+    Raises:
+      UntrustedError: For code that is not in `named`; a pickled function cannot be named.
+    """
+    if unnamed := [path for path in code if path not in named or path == PICKLED]:
+        raise UntrustedError(
+            f"{source} names {', '.join(unnamed)}, code outside this package that would run with "
+            "your permissions. Give --trust_config if you trust the author of that directory."
+        )
 
 
 def load_module(name: str) -> ModuleType:

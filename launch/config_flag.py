@@ -7,9 +7,8 @@ from typing import Any
 
 from absl import flags
 
-from laser_tf import config_values, errors
+from laser_tf import config_values, errors, user_code
 from laser_tf.api import config_files
-from laser_tf.environments import user_modules
 from laser_tf.sweeps import population, sweep_config
 from laser_tf.training import config_choices, run_config
 from laser_tf.workdir import run_directory
@@ -89,7 +88,7 @@ class ConfigFlag:
         run_config.check_nesting(values)
         if run and not flags.FLAGS["trust_config"].value:
             source, code = run / run_directory.CONFIG_FILE, run_config.user_code_of(values)
-            user_modules.check_trusted(source, code, self.overrides.values())
+            user_code.check_trusted(source, code, self.overrides.values())
         return values
 
     def _parse_overrides(self, values: dict[str, Any]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from laser_tf import user_code
 from laser_tf.api import plans
-from laser_tf.environments import user_modules
 from laser_tf.host import native_messages
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
@@ -60,11 +60,9 @@ def main() -> None:
         logging.warning("%s", _NETWORK_WARNING)
     config = run_config.parse(_CONFIG.values())
     if _CONFIG.run and not _TRUST_CONFIG.value:
-        user_code = config.environment.user_code()
-        trusted_modules = user_code if "environment.task" in _CONFIG.overrides else ()
-        user_modules.check_trusted(
-            _CONFIG.run / run_directory.CONFIG_FILE, user_code, trusted_modules
-        )
+        code = config.environment.user_code()
+        named = code if "environment.task" in _CONFIG.overrides else ()
+        user_code.check_trusted(_CONFIG.run / run_directory.CONFIG_FILE, code, named)
     workdir = pathlib.Path(_WORKDIR.value or command_line.default_workdir(_CONFIG)).absolute()
     overridden = command_line.key_values(_OVERRIDE, "SECTION.KEY=VALUE")
     values = dataclasses.asdict(config)

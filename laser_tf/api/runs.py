@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from laser_tf import errors
 from laser_tf.api import caller_state, plans
-from laser_tf.environments import pickled_functions
+from laser_tf.environments import user_functions
 from laser_tf.training import callbacks as callbacks_module
 from laser_tf.training import run_config
 from laser_tf.workdir import overrides as overrides_module
@@ -146,7 +146,7 @@ def _checked_config(
         )
     if environment is None:
         return config
-    section = pickled_functions.configure(config.environment, environment)
+    section = user_functions.configure(config.environment, environment)
     return dataclasses.replace(config, environment=section)
 
 

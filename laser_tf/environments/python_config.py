@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 
 import dm_env
 
-from laser_tf import config_checks, config_values, errors
+from laser_tf import config_checks, config_values, errors, user_code
 from laser_tf.environments import (
     environment_config,
     environment_worker,
-    pickled_functions,
     python_environments,
-    user_modules,
+    user_functions,
 )
 
 _MAX_REPLY_SECONDS = 86_400.0  # A day; waits must be finite.
@@ -101,13 +100,13 @@ class PythonConfig(WorkerConfig):
 
     def user_code(self) -> tuple[str, ...]:
         """See `EnvironmentConfig`."""
-        return (user_modules.PICKLED,) if self.pickled_function else ()
+        return (user_code.PICKLED,) if self.pickled_function else ()
 
     def maker(self, task: str, rendering: bool) -> Callable[..., dm_env.Environment]:
         """See `WorkerConfig`; this function calls `pickled_function`, or the path `task`."""
         arguments = self.keyword_arguments()
         return functools.partial(
-            pickled_functions.call, self.pickled_function, task, arguments, self.suite
+            user_functions.call, self.pickled_function, task, arguments, self.suite
         )
 
     def max_words(self) -> int:

@@ -13,7 +13,7 @@ from laser_tf.environments import (
     environment_worker,
     faults,
     function_suites,
-    user_modules,
+    user_functions,
     worker_pool,
 )
 
@@ -105,16 +105,16 @@ def create(
 
     from laser_tf.environments import vector_adapter
 
-    function = user_modules.load_function(task, pickled)
+    function = user_functions.load_function(task, pickled)
     given = {"num_envs": num_envs, **arguments}
-    if user_modules.has_parameter(function, "action_repeat"):
+    if user_functions.has_parameter(function, "action_repeat"):
         given = {"action_repeat": action_repeat, **given}
     elif action_repeat > 1:
         raise faults.UnsupportedSpaceError(
             f"environment.action_repeat must be 1, got {action_repeat}: {task} has no parameter "
             "action_repeat. Add it, or use 1"
         )
-    environment = user_modules.call_function(function, given, seed)
+    environment = user_functions.call_function(function, given, seed)
     if not isinstance(environment, vector.VectorEnv):
         raise faults.UnsupportedSpaceError(
             f"{task} must return a gymnasium.vector.VectorEnv, got {type(environment).__name__}. "

@@ -8,8 +8,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from laser_tf import errors, observations, types
-from laser_tf.environments import base, environment_config, factory, user_modules
+from laser_tf import errors, observations, types, user_code
+from laser_tf.environments import base, environment_config, factory
 from laser_tf.evaluation import episode_runner, episode_video, evaluation_files, evaluator
 from laser_tf.monitoring import progress, tensorboard
 from laser_tf.training import learner_checkpoints, run_config
@@ -171,7 +171,7 @@ def change_environment(
     """
     if not trust_config:
         code = run_config.user_code_of(values)
-        user_modules.check_trusted(source, code, given.values())
+        user_code.check_trusted(source, code, given.values())
     section_class = run_config.section_classes(values)["environment"]
     trained_on = run_config.parse_section("environment", section_class, values)
     for key in ("suite", "num_envs"):
@@ -183,7 +183,7 @@ def change_environment(
     config = run_config.parse_section("environment", section_class, section)
     if not trust_config:
         named = config.user_code() if "task" in given else ()
-        user_modules.check_trusted(source, trained_on.user_code(), named)
+        user_code.check_trusted(source, trained_on.user_code(), named)
     # Compared as they are parsed, since a task can have several names.
     differing = {
         key: getattr(config, key)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from laser_tf import config_checks, config_values, errors, user_code
 from laser_tf.agents import agent_config
-from laser_tf.environments import environment_config, user_modules
+from laser_tf.environments import environment_config
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.training import cluster_config, config_choices, learner_config
@@ -169,10 +169,10 @@ def read_trusted(
     """
     values, source = run_directory.read_config(workdir), workdir / run_directory.CONFIG_FILE
     if not trust_config:
-        user_modules.check_trusted(source, user_code_of(values), named)
+        user_code.check_trusted(source, user_code_of(values), named)
     config = parse(values)
     if not trust_config:
-        user_modules.check_trusted(source, config.environment.user_code(), named)
+        user_code.check_trusted(source, config.environment.user_code(), named)
     return config
 
 

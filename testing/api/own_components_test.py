@@ -8,8 +8,8 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 import laser_tf
-from laser_tf import errors
-from laser_tf.environments import factory, user_modules
+from laser_tf import errors, user_code
+from laser_tf.environments import factory
 from laser_tf.training import learner_checkpoints
 from testing import documented_code, messages
 
@@ -115,7 +115,7 @@ class DocumentedComponentsTest(absltest.TestCase):
             )
             self.assertEqual(evaluation.episodes, 2)
             laser_tf.export_policy(self._workdir, self._output, trust_config=True)
-            with self.assertRaises(user_modules.UntrustedError):
+            with self.assertRaises(user_code.UntrustedError):
                 laser_tf.load_policy(self._workdir)
             laser_tf.load_policy(self._workdir, trust_config=True)
         with messages.raises(errors.ConfigError, "name", "my_a2c:A2C"):

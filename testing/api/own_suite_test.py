@@ -6,8 +6,8 @@ import tempfile
 from absl.testing import absltest, parameterized
 
 import laser_tf
-from laser_tf import errors
-from laser_tf.environments import environment_check, suites, user_modules
+from laser_tf import errors, user_code
+from laser_tf.environments import environment_check, suites
 from testing import documented_code, messages
 
 SUITE = "my_suite:LineSuite"
@@ -46,7 +46,7 @@ class OwnSuiteTest(absltest.TestCase):
             run = laser_tf.train(config, workdir, callbacks=[stop], progress=False)
             self.assertFalse(run.finished)
             self.assertTrue(laser_tf.train(config, workdir, progress=False).finished)
-            with messages.raises(user_modules.UntrustedError, SUITE, "--trust_config"):
+            with messages.raises(user_code.UntrustedError, SUITE, "--trust_config"):
                 laser_tf.evaluate(workdir)
             evaluation = laser_tf.evaluate(
                 workdir, episodes=4, trust_config=True, progress=False,

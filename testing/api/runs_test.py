@@ -19,8 +19,7 @@ import pytest
 from absl.testing import absltest, parameterized
 
 import laser_tf
-from laser_tf import errors
-from laser_tf.environments import user_modules
+from laser_tf import errors, user_code
 from laser_tf.monitoring import progress
 from laser_tf.workdir import run_directory
 from testing import fakes, messages
@@ -161,9 +160,9 @@ class TrainTest(parameterized.TestCase):
         self.assertEqual(run.evaluation.summary["task"], "make_timed")
         self.assertEqual(run.evaluation.mean_return, 4.0)
         # Other code must not run because of a file.
-        with messages.raises(user_modules.UntrustedError, "--trust_config"):
+        with messages.raises(user_code.UntrustedError, "--trust_config"):
             laser_tf.evaluate(self.workdir)
-        with messages.raises(user_modules.UntrustedError, "--trust_config"):
+        with messages.raises(user_code.UntrustedError, "--trust_config"):
             laser_tf.evaluate(self.workdir, environment_changes={"task": "make_timed"})
         with messages.raises(run_directory.WorkdirError, "environment.task", "make_timed"):
             _train(_gymnasium_config(), self.workdir)

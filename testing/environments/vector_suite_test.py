@@ -11,7 +11,7 @@ from laser_tf.environments import (
     factory,
     faults,
     gymnasium_suite,
-    pickled_functions,
+    user_functions,
     vector_suite,
 )
 from testing import messages
@@ -139,16 +139,16 @@ class VectorTest(parameterized.TestCase):
 
         config = gymnasium_suite.GymnasiumConfig(num_envs=3, action_repeat=2,
                                                  arguments={"length": 2})  # fmt: skip
-        config = pickled_functions.configure(config, make_carts)
+        config = user_functions.configure(config, make_carts)
         self.assertEqual((config.suite, config.num_envs, config.num_workers),
                          ("gymnasium_vector", 3, 0))  # fmt: skip
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:
             steps = rollouts.run(environment, np.zeros([3, 3], np.int32))
         np.testing.assert_array_equal(steps.is_first[:, 0], [True, False, False, True])
         np.testing.assert_array_equal(steps.discount, 1)
-        config = pickled_functions.configure(gymnasium_suite.GymnasiumConfig(), small_vectors.make)
+        config = user_functions.configure(gymnasium_suite.GymnasiumConfig(), small_vectors.make)
         with messages.raises(faults.UnsupportedSpaceError, "num_envs", "make"):
-            pickled_functions.call(config.pickled_function, config.task, {}, config.suite, 0)
+            user_functions.call(config.pickled_function, config.task, {}, config.suite, 0)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 import laser_tf
-from laser_tf import errors
-from laser_tf.environments import user_modules
+from laser_tf import errors, user_code
 from laser_tf.evaluation import episode_video
 from laser_tf.export import policy_evaluation
 from testing import messages, pages
@@ -90,7 +89,7 @@ class DamagedPolicyTest(parameterized.TestCase):
     def test_code_of_the_environment_needs_trust(self, suite, task):
         self._change(suite=suite, task=task)
         named = "os:system", self._description, "--trust_config"
-        with messages.raises(user_modules.UntrustedError, *named):
+        with messages.raises(user_code.UntrustedError, *named):
             _evaluate(self._policy)
 
     def test_environment_of_other_observations_is_rejected(self):

@@ -7,7 +7,7 @@ import envpool
 import numpy as np
 from absl.testing import absltest
 
-from laser_tf.environments import factory, gymnasium_suite, pickled_functions
+from laser_tf.environments import factory, gymnasium_suite, user_functions
 from testing import pages
 from testing.environments import rollouts
 
@@ -32,7 +32,7 @@ class EnvPoolExtra(absltest.TestCase):
                                pages.text("docs/custom_configs.md"), re.S)  # fmt: skip
         functions: dict = {}
         exec(module, functions)
-        config = pickled_functions.configure(
+        config = user_functions.configure(
             gymnasium_suite.GymnasiumConfig(num_envs=2, action_repeat=4), functions["make"]
         )
         with contextlib.closing(factory.make_environment(config, seed=1)) as environment:

@@ -6,7 +6,8 @@ import sys
 from absl.testing import absltest, parameterized
 
 from examples import read_replay
-from laser_tf.environments import function_suites, gymnasium_suite, user_modules
+from laser_tf import user_code
+from laser_tf.environments import function_suites, gymnasium_suite
 from laser_tf.evaluation import run_evaluation
 from laser_tf.export import exporter
 from laser_tf.training import initial_weights
@@ -60,13 +61,13 @@ class TrustConfigTest(commands.CommandTest):
             "replay": lambda: read_replay.read(self._run, unrolls=1),
         }[command]
         named = code, self._run / "config.json", "--trust_config"
-        with messages.raises(user_modules.UntrustedError, *named):
+        with messages.raises(user_code.UntrustedError, *named):
             run()
         self.assertFalse(self._marker.exists())
 
     @parameterized.parameters({"arguments": ""}, {"task": "my_module:make"})
     def test_other_changes_do_not_trust_the_task(self, **changes):
-        with self.assertRaises(user_modules.UntrustedError):
+        with self.assertRaises(user_code.UntrustedError):
             self._evaluate(environment_changes=changes)
 
     @parameterized.parameters({"trust_config": True}, {"environment_changes": {"task": TASK}})

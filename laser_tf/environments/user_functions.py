@@ -1,8 +1,10 @@
-"""Functions of users that create an environment: calls in workers, and functions in no module."""
+"""Functions of users that create an environment, which are called in worker processes only."""
 
 import base64
 import dataclasses
+import inspect
 import os
+import pickle
 import re
 import sys
 from collections.abc import Callable
@@ -10,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import dm_env
 
-from laser_tf import errors
-from laser_tf.environments import faults, suites, user_modules
+from laser_tf import errors, user_code
+from laser_tf.environments import faults, suites
 from laser_tf.host import hardware
 
 if TYPE_CHECKING:  # It imports this module.
@@ -62,7 +64,7 @@ def configure(
             f"{len(pickled):,}. Load data inside the function."
         )
     values: dict[str, Any] = {"task": name, "pickled_function": base64.b64encode(pickled).decode()}
-    if config.suite == _VECTOR or not user_modules.has_parameter(function, "num_envs"):
+    if config.suite == _VECTOR or not has_parameter(function, "num_envs"):
         return dataclasses.replace(config, **values)
     return suites.config_class(_VECTOR)(**{**vars(config), "suite": _VECTOR, **values})
 
@@ -82,8 +84,8 @@ def call(
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if suite == "tf_agents":  # Its TensorFlow would take the learner's memory.
         hardware.hide_gpus()
-    function = user_modules.load_function(name, pickled)
-    environment = user_modules.call_function(function, arguments, seed)
+    function = load_function(name, pickled)
+    environment = call_function(function, arguments, seed)
     accepted = _SUITES if pickled else (suite,)
     if "dm_env" in accepted and isinstance(environment, dm_env.Environment):
         return environment
@@ -105,3 +107,38 @@ def call(
     raise faults.UnsupportedSpaceError(
         f"{name} must return one {expected}, got {type(environment).__name__}"
     )
+
+
+def load_function(path: str, pickled: str) -> Callable[..., Any]:
+    """Returns the function of a path "module:name", or of a value of `pickled_function`.
+
+    Raises:
+      ConfigError: If the function or a module does not exist, or the function is not callable.
+    """
+    if pickled:
+        try:
+            return pickle.loads(base64.b64decode(pickled))
+        except ModuleNotFoundError as error:  # Functions of modules are pickled by name.
+            raise user_code.missing_module(error.name) from error
+    module_name, _, name = path.partition(":")
+    function = user_code.load_attribute(module_name, name, example=f"{module_name}:make")
+    if not callable(function):
+        raise faults.UnsupportedSpaceError(
+            f"{path} must be a function that returns an environment, got {type(function).__name__}"
+        )
+    return function
+
+
+def call_function(function: Callable[..., Any], arguments: dict[str, Any], seed: int) -> Any:
+    """Calls a function, with `seed` if it has such a parameter."""
+    if has_parameter(function, "seed"):
+        arguments = {"seed": seed, **arguments}
+    return function(**arguments)
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Returns whether a function has a parameter; False for a C extension without signature."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

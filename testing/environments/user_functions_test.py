@@ -9,14 +9,13 @@ from unittest import mock
 import dm_env
 from absl.testing import absltest, parameterized
 
-from laser_tf import errors
+from laser_tf import errors, user_code
 from laser_tf.environments import (
     faults,
     function_suites,
     gymnasium_adapter,
-    pickled_functions,
     suites,
-    user_modules,
+    user_functions,
 )
 from testing import messages
 from testing.environments import small_environments, small_py_environment
@@ -24,11 +23,11 @@ from testing.environments import small_environments, small_py_environment
 
 def _call(function, arguments=(), seed=3, suite="gymnasium"):
     config = suites.config_class(suite)(task="a:b", arguments=dict(arguments))
-    config = pickled_functions.configure(config, function)
+    config = user_functions.configure(config, function)
     return config, config.maker(config.task, rendering=False)(seed)
 
 
-class PickledFunctionsTest(parameterized.TestCase):
+class UserFunctionsTest(parameterized.TestCase):
     @parameterized.parameters(
         (small_environments.Corridor, gymnasium_adapter.Gymnasium),
         (small_environments.Beacons, small_environments.Beacons),
@@ -39,7 +38,7 @@ class PickledFunctionsTest(parameterized.TestCase):
         self.assertIsInstance(environment, dm_env.Environment)
         self.assertIsInstance(environment, expected)
         self.assertEqual(config.tasks, (function.__name__,))
-        self.assertEqual(config.user_code(), (user_modules.PICKLED,))
+        self.assertEqual(config.user_code(), (user_code.PICKLED,))
 
     def test_function_gets_arguments_and_seed(self):
         def make(value, seed):
@@ -66,7 +65,7 @@ class PickledFunctionsTest(parameterized.TestCase):
         exec("def make(): pass", vars(module))  # A function of the module.
         config = suites.config_class("gymnasium")()
         with mock.patch.dict(sys.modules, module_that_moved=module):
-            config = pickled_functions.configure(config, module.make)
+            config = user_functions.configure(config, module.make)
         named = "module_that_moved", "install", pathlib.Path.cwd()
         with messages.raises(errors.ConfigError, *named):
             config.maker(config.task, rendering=False)(3)
