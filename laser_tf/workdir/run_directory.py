@@ -209,9 +209,9 @@ def record_overrides(workdir: pathlib.Path, env_frames: int) -> list[dict[str, A
     return completed
 
 
-def read_config(workdir: pathlib.Path, name: str = CONFIG_FILE) -> dict[str, Any]:
-    """Returns the configuration of a run or sweep; WorkdirError if it is missing or damaged."""
-    return _read(workdir / name)["config"]
+def read_config(workdir: pathlib.Path) -> dict[str, Any]:
+    """Returns the configuration of a run; raises WorkdirError if it is missing or damaged."""
+    return _read(workdir / CONFIG_FILE)["config"]
 
 
 def check_no_sweep(workdir: pathlib.Path) -> None:

@@ -184,7 +184,7 @@ class RunDirectoryTest(parameterized.TestCase):
         with mock.patch.object(pathlib.Path, "replace", side_effect=full):
             with messages.raises(run_directory.WorkdirError, "No space left"):
                 _open_sweep(self._folder, _scheduled("constant", 20), {})
-        noted = run_directory.read_config(self._folder, run_directory.SWEEP_FILE)
+        noted = json.loads((self._folder / "sweep.json").read_text())["config"]
         self.assertEqual(noted["run"]["env_frames"], 10)
 
     def test_run_of_another_sweep_is_rejected(self):
@@ -198,12 +198,6 @@ class RunDirectoryTest(parameterized.TestCase):
                     folder, other, {}, sweep_id=sweep_id, overridden=["run.seed"]
                 )
         self.assertEqual((folder / "config.json").read_text(), before)
-
-    def test_file_in_place_of_the_directory_is_rejected(self):
-        (self._folder / "r").write_text("mine")
-        with messages.raises(run_directory.WorkdirError, self._folder / "r"):
-            run_directory.open_workdir(self._folder / "r", CONFIG, {})
-        self.assertEqual((self._folder / "r").read_text(), "mine")
 
     @parameterized.parameters(
         '{"config": ', "null", "[]", "{}", '{"config": null}', '{"config": {"run": 3}}'
