@@ -28,10 +28,6 @@ class LaunchTest(commands.CommandTest):
         self.assert_rejected(named, "train", f"--config={config}", flag, self._flag)
         self.assertFalse(self.workdir.exists())
 
-    def test_file_as_workdir_is_rejected(self):
-        self.workdir.write_text("a file, not a directory")
-        self.assert_rejected((self.workdir,), "train", *CATCH, self._flag)
-
     def test_unwritable_native_log_is_rejected(self):
         (self.workdir / "native.log").mkdir(parents=True)
         self.assert_rejected(("native.log",), "train", *CATCH, self._flag)
