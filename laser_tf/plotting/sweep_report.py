@@ -30,7 +30,7 @@ _SCORES_NOTE = (
     "Final scores: mean of {} of each task, then the median over tasks. Mean, interval and range "
     "over seeds."
 )
-_TRAINED = f"a member's last {sweep_results.LAST_EPISODES} training episodes"
+_TRAINED = f"a member's last {tables.EPISODES} training episodes"
 _EVALUATED = "a member's evaluation episodes after training"
 _STANDINGS_NOTE = (
     "By the final scores of each seed's best member, mean over seeds. Rank 1 is the best of a "

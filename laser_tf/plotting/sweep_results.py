@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from laser_tf.plotting import sweep_tables
+from laser_tf.plotting import sweep_tables, tables
 from laser_tf.scores import aggregates, reference
 from laser_tf.workdir import run_directory
 
-LAST_EPISODES = 100  # of a task, in a final score
 _KEYS = sweep_tables.KEYS
 
 
@@ -170,7 +169,7 @@ def _normalised(suite: str, table: pd.DataFrame) -> pd.Series:
 
 def _final_scores(episodes: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
     """Returns score and episodes of each pair of member and task; NaN and 0 without episodes."""
-    last = episodes.groupby(["member", "task"]).tail(LAST_EPISODES)
+    last = episodes.groupby(["member", "task"]).tail(tables.EPISODES)
     scores = last.groupby(["member", "task"])["score"].agg(score="mean", episodes="count")
     pairs = pd.MultiIndex.from_product([scores.index.levels[0], tasks], names=["member", "task"])
     return scores.reindex(pairs).fillna({"episodes": 0}).reset_index()

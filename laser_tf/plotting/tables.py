@@ -16,7 +16,7 @@ from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, comparison
 from laser_tf.workdir import run_directory
 
-EPISODES = 100  # in the mean of returns at a point
+EPISODES = 100  # in the mean of returns at a point, and in a final score
 MIN_INTERVAL_SEEDS = 3
 SUMMARY = ["mean", "interval_low", "interval_high", "min", "max", "seeds"]
 ENV_FRAMES, SECONDS = "env_frames", "seconds"
