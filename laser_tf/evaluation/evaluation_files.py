@@ -105,9 +105,3 @@ def _read_standard(
     except (OSError, ValueError, KeyError, TypeError):  # Missing, damaged or another file.
         return None
     return summary if is_standard else None
-
-
-def final_returns(workdir: pathlib.Path, env_frames: int) -> dict[str, list[float]]:
-    """Returns task -> returns of the `standard_evaluation`, if any, otherwise {}."""
-    summary = standard_evaluation(workdir, env_frames) or {}
-    return {task: of_task["returns"] for task, of_task in summary.get("tasks", {}).items()}

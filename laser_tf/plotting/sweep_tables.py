@@ -123,9 +123,10 @@ def _read_evaluations(
     workdir: pathlib.Path, members: Iterable[str], env_frames: int
 ) -> pd.DataFrame:
     rows = [
-        (name, task, float(np.mean(returns)), len(returns))
+        (name, task, float(np.mean(of_task["returns"])), len(of_task["returns"]))
         for name in members
-        for task, returns in evaluation_files.final_returns(workdir / name, env_frames).items()
+        if (summary := evaluation_files.standard_evaluation(workdir / name, env_frames))
+        for task, of_task in summary["tasks"].items()
     ]
     return pd.DataFrame(rows, columns=["member", "task", "return", "episodes"])
 

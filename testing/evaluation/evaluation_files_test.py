@@ -71,15 +71,14 @@ class EvaluationFilesTest(parameterized.TestCase):
         self.assertEqual(found, result if expected else None)
 
     def test_standard_evaluation_is_found_before_later_ones(self):
-        standard = {"env_frames": 1_000, "protocol": SAMPLED, "tasks": {"a": {"returns": [2.0]}}}
+        standard = {"env_frames": 1_000, "protocol": SAMPLED}
         greedy = standard | {"protocol": SAMPLED | {"action_selection": "greedy"}}
         for length in (0, 1):
             for result in (greedy, standard, greedy):
                 evaluation_files.add(self._workdir, result | {"k": length}, length)
             found = evaluation_files.standard_evaluation(self._workdir, 1_000, length)
             self.assertEqual(found, standard | {"k": length})
-        self.assertEqual(evaluation_files.final_returns(self._workdir, 1_000), {"a": [2.0]})
-        self.assertEmpty(evaluation_files.final_returns(self._workdir, 1_001))
+        self.assertIsNone(evaluation_files.standard_evaluation(self._workdir, 1_001))
 
 
 if __name__ == "__main__":
