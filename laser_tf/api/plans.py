@@ -149,7 +149,7 @@ def find_origin(workdir: pathlib.Path, wanted: pathlib.Path | None) -> pathlib.P
 
 @contextlib.contextmanager
 def started(
-    plan: Plan, callbacks: "Sequence[callbacks_module.Callback]" = ()
+    plan: Plan, callbacks: "Sequence[callbacks_module.Callback]"
 ) -> Iterator["training.Training"]:
     """Opens the run directory and yields the run; then releases the directory.
 

@@ -52,7 +52,7 @@ def spare_cores(number: int) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
-def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> tuple[str, str]:
+def choose_compute_dtype(requested: str) -> tuple[str, str]:
     """Resolves `compute_dtype` to ("float32" or "bfloat16", the reason)."""
     if requested != "auto":
         return requested, "as configured"
@@ -62,7 +62,7 @@ def choose_compute_dtype(requested: str, cpu_info: pathlib.Path = _CPU_INFO) -> 
         return "float32", f"this {kind} has no bfloat16 units"
     if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":  # Only its kernels use the instructions.
         return "float32", "TF_ENABLE_ONEDNN_OPTS=0 turns off the processor's bfloat16"
-    words = cpu_info.read_text().split() if cpu_info.exists() else []
+    words = _CPU_INFO.read_text().split() if _CPU_INFO.exists() else []
     for flag in _BFLOAT16_FLAGS:
         if flag in words:
             return "bfloat16", f"the processor has {flag}"

@@ -1,6 +1,5 @@
 """Equal speed: no member of a sweep runs far ahead of the others (LASER, section 5.1)."""
 
-import time
 from collections.abc import Callable, Sequence
 
 SILENCE_SECONDS = 20.0  # Time without a report after which no member waits.
@@ -19,7 +18,7 @@ class SpeedLimiter:
         self,
         members: Sequence[str],
         max_lead_frames: int,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ):
         """Expects all members; `max_lead_frames` limits the lead over the slowest."""
         self._max_lead_frames = max_lead_frames

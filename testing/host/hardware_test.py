@@ -67,11 +67,11 @@ class HardwareTest(parameterized.TestCase):
             tempfile.NamedTemporaryFile("w") as file,
             mock.patch.object(tf.config, "list_physical_devices", return_value=[]),
             mock.patch.dict(os.environ, {"TF_ENABLE_ONEDNN_OPTS": onednn}),
+            mock.patch.object(hardware, "_CPU_INFO", pathlib.Path(file.name)),
         ):
             file.write(f"model name : any\nflags : {' '.join(sorted(flags))}\n")
             file.flush()
-            cpu_info = pathlib.Path(file.name)
-            dtype, reason = hardware.choose_compute_dtype(requested, cpu_info)
+            dtype, reason = hardware.choose_compute_dtype(requested)
         self.assertEqual(dtype, expected)
         self.assertTrue(reason)
 
