@@ -93,7 +93,7 @@ class Worker:
         self._max_words = max_words
         self._file = file
         self._restarts = [restarts] * len(seeds)  # Of each environment, those of its worker, too.
-        self._environments: list[dm_env.Environment | None] = [None] * len(seeds)
+        self._environments: list[Any] = [None] * len(seeds)
         self._memory: np.ndarray | None = None
 
     def describe(self) -> Description | worker_pool.Failure:
@@ -203,8 +203,7 @@ class Worker:
             return faults.describe(error)
 
     def _rendered(self, index: int) -> Any:
-        environment: Any = self._environments[index]
-        return environment.render()
+        return self._environments[index].render()
 
     def close(self) -> None:
         """Closes all environments."""

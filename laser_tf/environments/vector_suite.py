@@ -55,8 +55,7 @@ class VectorWorker(environment_worker.Worker):
         return failures
 
     def _rendered(self, index: int) -> Any:
-        vector: Any = self._environments[0]
-        return vector.render(index)
+        return self._environments[0].render(index)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
