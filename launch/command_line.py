@@ -112,10 +112,10 @@ def _is_given(path: object) -> bool:
     return any(absolute.is_relative_to(pathlib.Path(value).absolute()) for value in given)
 
 
-def check_elsewhere(server: str, ray: str) -> None:
+def check_reachable(server: str, ray: str) -> None:
     """Raises UserError if this process cannot reach the replay server or the Ray head of a run."""
     for key, value in (("replay.address", server), ("cluster.address", ray)):
-        if value and not private_network.names_others(sys.argv):
+        if value and not private_network.names_other_machines(sys.argv):
             raise UsageError(
                 f"config.{key} must be given as a flag, got {value} from the config's file, which "
                 f"is read in the run's private network. Give --config.{key}={value}."

@@ -64,7 +64,7 @@ def main() -> None:
         search.run(_CONFIG, values, _SEARCH.value, _PARALLEL_TRIALS.value, workdir)
         return
     config = sweep_config.parse(values)
-    command_line.check_elsewhere("", config.cluster.address)
+    command_line.check_reachable("", config.cluster.address)
     stopped_by = _run(config, values, workdir)
     if stopped_by:
         interruption.end_by(stopped_by)

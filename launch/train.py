@@ -69,7 +69,7 @@ def main() -> None:
     overrides.check(overridden, values)
     changes = config_flag.parse_texts(values, overridden)
     config = plans.with_overrides(config, workdir, changes)
-    command_line.check_elsewhere(config.replay.address, config.cluster.address)
+    command_line.check_reachable(config.replay.address, config.cluster.address)
     if config.cluster.actors and _CALLBACKS.value:
         raise command_line.UsageError(
             f"--callbacks must be left out with config.cluster.actors={config.cluster.actors}, got "

@@ -29,7 +29,7 @@ _KEYS = flags.DEFINE_list("keys", ["100000", "1000000"], "sequences in the store
 _REPEATS = flags.DEFINE_integer("repeats", 300, "repetitions of each operation")
 _TASK = flags.DEFINE_string("task", "pong", "an Atari game")
 
-_PLAYED = 20  # Unrolls of each environment.
+_UNROLLS_PER_ENVIRONMENT = 20
 _LEVELS = (1, 3, 6)  # Of zlib.
 
 
@@ -41,7 +41,7 @@ def main(_: list[str]) -> None:
     values = config_choices.override(values, changes)
     config = run_config.parse(values)
     signature, generated = tools_unrolls.generate(config)
-    parts = [tree.map_structure(np.copy, next(generated)) for _ in range(_PLAYED)]
+    parts = [tree.map_structure(np.copy, next(generated)) for _ in range(_UNROLLS_PER_ENVIRONMENT)]
     unrolls = [unroll for of_environment in zip(*parts, strict=True) for unroll in of_environment]
     for level in _LEVELS:
         print(json.dumps(_packing(unrolls, level, config.replay.unroll_length)), flush=True)

@@ -35,7 +35,7 @@ _CONSEQUENCE = (
 _INTERFACE_REQUEST = "16sH14x"  # struct ifreq with ifr_flags
 
 
-def names_others(arguments: Sequence[str]) -> bool:
+def names_other_machines(arguments: Sequence[str]) -> bool:
     """Returns whether a command line names replay servers or a Ray head on other machines."""
     given = dict(_find(_ELSEWHERE_FLAGS, arguments))  # The last value of each flag.
     for _, override in _find(("override",), arguments):
@@ -72,7 +72,7 @@ def enter(arguments: Sequence[str] = ()) -> str | None:
     Returns:
       None, or one line with the reason why nothing has changed, and the consequence.
     """
-    if names_others(arguments):
+    if names_other_machines(arguments):
         return None  # docs/distributed.md describes who can reach these servers.
     if callback := find_network_callback(arguments):
         return f"no private network (--callbacks={callback} may need the host's): {_CONSEQUENCE}"

@@ -161,7 +161,7 @@ class ReplayServerTest(commands.CommandTest):
         (("--override=learner.learning_rate=0.1",), False),
     )
     def test_run_that_names_other_machines_keeps_its_network(self, flags, names):
-        self.assertEqual(private_network.names_others(("train", *flags)), names)
+        self.assertEqual(private_network.names_other_machines(("train", *flags)), names)
 
 
 if __name__ == "__main__":
