@@ -74,7 +74,7 @@ def main() -> None:
     run_directory.read_config(workdir)  # Before TensorFlow loads.
     from laser_tf.evaluation import run_evaluation
 
-    with native_messages.diverted(workdir / "native.log"):  # Also the output of environments.
+    with native_messages.diverted(workdir / native_messages.FILE):  # Also of environments.
         summary = run_evaluation.evaluate(
             workdir,
             episodes=_EPISODES.value,

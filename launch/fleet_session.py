@@ -33,13 +33,10 @@ def run(
             # After a signal nothing is written.
             if signals.stop_requested or not open_workdir():
                 return signals.signal_number
-            diverted.enter_context(native_messages.diverted(workdir / "native.log"))
+            native_log = workdir / native_messages.FILE
+            diverted.enter_context(native_messages.diverted(native_log))
             # Ray prints to standard output when a process dies; the fleet logs such events.
-            with (
-                job.display,
-                (workdir / "native.log").open("a") as log,
-                contextlib.redirect_stdout(log),
-            ):
+            with job.display, native_log.open("a") as log, contextlib.redirect_stdout(log):
                 running = fleet.Fleet(job, workdir, cluster)
                 running.run(signals)
     except interruption.Stopped as stopped:

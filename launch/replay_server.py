@@ -86,7 +86,7 @@ def main() -> None:
             f"--memory_limit_gb must be at least {min_bytes / _GIGABYTE + 0.01:.2f} for this "
             f"process, full queues and one batch, got {_MEMORY_LIMIT_GB.value:g}"
         )
-    with native_messages.diverted(folder / "native.log"):
+    with native_messages.diverted(folder / native_messages.FILE):
         replay = server.ReplayServer(
             config.replay,
             signature,

@@ -125,7 +125,7 @@ def _run_fleet(plan: plans.Plan) -> int | None:
         interruption.restore_default_handlers()  # An evaluation has nothing to save.
         from launch import session  # Imports TensorFlow, which the driver does not need.
 
-        with native_messages.diverted(workdir / "native.log"):
+        with native_messages.diverted(workdir / native_messages.FILE):
             session.evaluate(workdir, config)
     return stopped_by
 

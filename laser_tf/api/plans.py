@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # They import TensorFlow, which loads after all checks.
     from laser_tf.training import callbacks as callbacks_module
     from laser_tf.training import initial_weights, training
 
-_NATIVE_LOG = "native.log"
-
 
 class Plan(NamedTuple):
     """A run that has been checked."""
@@ -160,7 +158,7 @@ def started(
     try:
         plan.open_workdir()
         hardware.spare_cores(plan.config.learner.spare_cores)
-        with native_messages.diverted(plan.workdir / _NATIVE_LOG):
+        with native_messages.diverted(plan.workdir / native_messages.FILE):
             yield training.Training(
                 plan.config,
                 plan.workdir,

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from laser_tf import errors
 from laser_tf.host import log_messages
 
+FILE = "native.log"  # In a run directory.
 _STANDARD_ERROR = 2
 
 
