@@ -63,7 +63,7 @@ class Catch(small_environment.SmallEnvironment):
     def _drop(self, starting: np.ndarray) -> None:
         """Starts episodes of the boards of a mask bool [N]."""
         self._ball_row[starting] = 0
-        self._ball_column[starting] = self._draw(starting, COLUMNS)
+        self._ball_column[starting] = self._sample(starting, COLUMNS)
         self._paddle[starting] = COLUMNS // 2
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:

@@ -47,7 +47,7 @@ class SmallEnvironment(base.BatchedEnvironment):
         self._episodes = np.zeros(num_envs, np.uint64)
         self._reward_offset = config.reward_offset
 
-    def _draw(self, starting: np.ndarray, num_values: int) -> np.ndarray:
+    def _sample(self, starting: np.ndarray, num_values: int) -> np.ndarray:
         """Returns numbers below `num_values` for the environments of a mask that start episodes."""
         self._episodes += starting
         return (_hash(self._streams + self._episodes) % num_values)[starting]

@@ -79,7 +79,7 @@ class TMaze(small_environment.SmallEnvironment):
     def _enter(self, starting: np.ndarray) -> None:
         """Starts episodes of the mazes of a mask bool [N]."""
         self._cell[starting], self._row[starting] = 0, 1
-        self._cue_row[starting] = 2 * self._draw(starting, 2)
+        self._cue_row[starting] = 2 * self._sample(starting, 2)
 
     def _step(self, actions: np.ndarray, is_first: np.ndarray) -> base.Transition:
         at_junction = self._cell == self._junction

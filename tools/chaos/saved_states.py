@@ -109,7 +109,7 @@ class SavedStates:
             # While replay is saved, there is no previous checkpoint.
             has_both = all(map(table_checkpoint.find, self._replay_folders()))
             part = self._stream.choice(_PARTS) if has_both else run_directory.LEARNER_CHECKPOINTS
-            path = self._draw_file(part)
+            path = self._choose_file(part)
             how, word = self._stream.choice([(_truncate, "truncated"), (_alter, "altered")])
             outcome = results.Outcome(f"{_kind(path)} {word}", time.time())
             self.outcomes.append(outcome)
@@ -125,7 +125,7 @@ class SavedStates:
             if len(logs) != 1:
                 self.violations.append(f"{outcome.fault}: it was logged as {logs}")
 
-    def _draw_file(self, part: str) -> pathlib.Path:
+    def _choose_file(self, part: str) -> pathlib.Path:
         if part == _REPLAY:
             paths = list(table_checkpoint.find(self._workdir / _REPLAY).iterdir())
         else:
