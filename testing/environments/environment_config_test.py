@@ -1,11 +1,10 @@
 """Tests of the configurations of all suites."""
 
-import dataclasses
 import json
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import catch, dm_control_suite, environment_config, suites
+from laser_tf.environments import dm_control_suite, suites
 from testing import messages
 from testing.environments import fake_packages
 
@@ -78,11 +77,6 @@ class TaskTest(parameterized.TestCase):
     @parameterized.parameters(("minatar", 5), ("dmlab", 30))
     def test_all_names_every_task(self, suite, number):
         self.assertLen(suites.config_class(suite)(task="all").tasks, number)
-
-    def test_suite_has_its_own_keys_only(self):
-        keys = {field.name for field in dataclasses.fields(catch.CatchConfig)}
-        shared = {field.name for field in dataclasses.fields(environment_config.EnvironmentConfig)}
-        self.assertEqual(keys, shared | {"reward_offset", "wait_seconds"})
 
     def test_video_runs_in_the_time_of_the_task(self):
         config = dm_control_suite.DmControlConfig(task="humanoid/stand,humanoid/walk")
