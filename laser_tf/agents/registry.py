@@ -27,6 +27,11 @@ def config_class(name: str) -> "type[agent_config.AgentConfig]":
     """Returns the configuration class of an agent; raises ConfigError if the name is unknown."""
     if user_code.is_path(name):
         return _load_custom(name).config_class
+    if name == "impala":
+        raise errors.ConfigError(
+            "name must be an agent, got 'impala', a configuration of the agent laser. Use "
+            "agent.name=laser with replay.scheme=online, or --config=impala."
+        )
     config_values.check_name("name", name, tuple(_AGENTS))  # A tuple accepts unhashable values.
     return _load(_AGENTS[name][0])
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import runpy
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from laser_tf.training import config_choices, run_config
 
 _ROOT = installed_commands.IMPORT_FOLDER  # directory of configs/
 _PACKAGE = "configs"
+_is_importing = threading.RLock()  # `_importable_configs` changes the modules of all threads.
 
 
 def load_config(
@@ -56,17 +58,14 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
         file's `get_config`.
       argument: Name of the argument or flag, for messages.
     """
-    name, separator, variant = given.partition(":")
-    own = _ROOT / _PACKAGE
-    paths = (pathlib.Path(expand_home(name)), _ROOT / name, own / name, own / f"{name}.py")
-    path = next((str(path) for path in paths if path.is_file()), "")
+    path, arguments = _find(given)
     if not path:
         close = " or ".join(_close_variants(given)) or "a file of configs/"
         raise errors.UserError(f"{argument} must name a configuration, got {given}. Use {close}.")
     try:
         with _importable_configs():
             get_config = runpy.run_path(path).get("get_config")
-            config = get_config and get_config(*[variant] * len(separator))
+            config = get_config and get_config(*arguments)
     except (Exception, SystemExit) as error:  # The user's code may raise anything.
         raise errors.UserError(
             f"cannot load {argument}={given}: {_describe_failure(error, path)}"
@@ -77,6 +76,16 @@ def load(given: str, argument: str = "name") -> ml_collections.ConfigDict:
             f"ml_collections.ConfigDict, got {type(config).__name__}"
         )
     return config
+
+
+def _find(given: str) -> tuple[str, list[str]]:
+    """Returns the path of a file, "" if it is missing, and the arguments of its `get_config`."""
+    own = _ROOT / _PACKAGE
+    for name, *arguments in ([given], given.split(":", 1), given.rsplit(":", 1)):
+        for path in (pathlib.Path(expand_home(name)), _ROOT / name, own / name, own / f"{name}.py"):
+            if path.is_file():
+                return str(path), arguments
+    return "", []
 
 
 def expand_home(path: str) -> str:
@@ -90,22 +99,23 @@ def _importable_configs() -> Iterator[None]:
 
     A program that uses this library may have its own package `configs`.
     """
-    loaded = sys.modules.get(_PACKAGE)
-    if loaded and str(_ROOT / _PACKAGE) in map(str, getattr(loaded, "__path__", ())):
-        yield
-        return
-    others = _pop_configs()
-    sys.path.insert(0, str(_ROOT))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(_ROOT))
-        _pop_configs()
-        sys.modules.update(others)
+    with _is_importing:
+        loaded = sys.modules.get(_PACKAGE)
+        if loaded and str(_ROOT / _PACKAGE) in map(str, getattr(loaded, "__path__", ())):
+            yield
+            return
+        others = _pop_configs()
+        sys.path.insert(0, str(_ROOT))
+        try:
+            yield
+        finally:
+            sys.path.remove(str(_ROOT))
+            _pop_configs()
+            sys.modules.update(others)
 
 
 def _pop_configs() -> dict[str, Any]:
-    names = [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]
+    names = [name for name in list(sys.modules) if name.partition(".")[0] == _PACKAGE]
     return {name: sys.modules.pop(name) for name in names}
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from concurrent import futures
+from unittest import mock
 
 from absl.testing import absltest, parameterized
 
@@ -32,6 +34,7 @@ class LoadConfigTest(parameterized.TestCase):
         ("laser:catch", {"run.sed": 1}, "sed", "seed"),
         ("laser:catch", {"run.seed.x": 1}, "run.seed.x"),
         ("laser:catch", {"run.seed": "1"}, "seed", "'1'"),
+        ("laser:catch", {"agent.name": "impala"}, "agent.name=laser", "replay.scheme=online"),
     )
     def test_bad_name_or_value_is_named(self, name, overrides, *named):
         with messages.raises(errors.UserError, *named):
@@ -62,6 +65,32 @@ class LoadConfigTest(parameterized.TestCase):
             text=True, timeout=60,
         )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_path_may_contain_colons(self):
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "a:b"
+        folder.mkdir()
+        for name, parameter in (("plain.py", ""), ("own.py", "variant")):
+            (folder / name).write_text(
+                f"from configs import laser\ndef get_config({parameter}):\n"
+                f"  return laser.get_config({parameter or repr('catch')})\n"
+            )
+        expected = laser_tf.load_config("laser:catch")
+        self.assertEqual(laser_tf.load_config(folder / "plain.py"), expected)
+        self.assertEqual(laser_tf.load_config(f"{folder}/own.py:catch"), expected)
+
+    def test_threads_load_configurations_at_the_same_time(self):
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        elsewhere = [path for path in sys.path if pathlib.Path(path).resolve() != ROOT]
+        others = {name: module for name, module in sys.modules.items() if "configs" not in name}
+        with (
+            mock.patch.object(sys, "path", list(elsewhere)),  # An installed package.
+            mock.patch.dict(sys.modules, others, clear=True),
+            futures.ThreadPoolExecutor(4) as pool,
+        ):
+            configs = list(pool.map(laser_tf.load_config, ["laser:catch"] * 150))
+            self.assertEqual(sys.path, elsewhere)
+        self.assertEqual(configs, configs[:1] * 150)
 
 
 class PublicNamesTest(absltest.TestCase):
