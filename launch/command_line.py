@@ -53,7 +53,9 @@ class _PathParser(flags.ArgumentParser):
     """Parser of a path."""
 
     def parse(self, argument: str) -> str:
-        """Returns the path with the home directory for `~/`."""
+        """Returns the path with the home directory for `~/`; raises ValueError for ""."""
+        if not argument:  # From a variable of the shell that is not set.
+            raise ValueError("a path must not be empty. Name one, or leave the flag out.")
         return config_files.expand_home(argument)
 
 
@@ -107,9 +109,9 @@ def _is_given(path: object) -> bool:
     if not isinstance(path, str):
         return False
     texts = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
-    given = [config_files.expand_home(text.partition(":")[0]) for text in texts]
-    absolute = pathlib.Path(path).absolute()
-    return any(absolute.is_relative_to(pathlib.Path(value).absolute()) for value in given)
+    texts += [text.partition(":")[0] for text in texts]  # A path may contain colons, too.
+    given = [pathlib.Path(config_files.expand_home(text)).absolute() for text in texts]
+    return any(pathlib.Path(path).absolute().is_relative_to(value) for value in given)
 
 
 def check_reachable(server: str, ray: str) -> None:
@@ -182,7 +184,7 @@ def make_callback(entry: str) -> callbacks.Callback:
 
 def default_workdir(config: config_flag.ConfigFlag) -> str:
     """Returns a new run directory, named by the configuration and the time."""
-    path, _, variant = config.file.partition(":")
+    path, _, variant = pathlib.Path(config.file).name.partition(":")
     name = "-".join(filter(None, (pathlib.Path(path).stem, variant)))
     # To the millisecond, since a loop of a shell starts several commands within a second.
     return f"runs/{name}-{datetime.datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}"

@@ -111,6 +111,8 @@ def train(
             "process."
         )
     try:
+        if not os.fspath(workdir):  # Otherwise the current directory.
+            raise errors.ConfigError(f"workdir must name a directory, got {workdir!r}. Name one.")
         folder = pathlib.Path(workdir).expanduser().absolute()
         origin = pathlib.Path(init_from).expanduser().absolute() if init_from else None
         config, overrides = _checked_config(config, environment), overrides or {}

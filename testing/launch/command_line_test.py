@@ -86,6 +86,8 @@ class RejectionTest(commands.CommandTest):
         ("train", [f"--config={_LONG}", "--help"], _LONG),
         ("train", [f"--config={_LONG}", "--seed=1"], "seed"),
         ("train", [f"--workdir={_LONG}"], _LONG),
+        ("train", [f"--workdir=a:{_LONG}"], f"a:{_LONG}"),
+        ("train", ["--workdir="], "--workdir"),
         ("sweep", ["--config=sweeps:minatar", f"--workdir={_LONG}"], _LONG),
         ("plot", ["--csv=/nonexistent.csv"], "/nonexistent.csv"),
         ("replay_server", [f"--checkpoint_folder={__file__}"], __file__),
