@@ -60,6 +60,9 @@ def run(
             unroll_frames = config.replay.unroll_length * config.environment.action_repeat
             period = max(config.run.env_frames // _EVALUATIONS, unroll_frames)
             arguments[_PERIOD] = str(period)
+    # A smaller --trials than before does not discard trials.
+    number = max(space.samples, len(list(workdir.glob("trial_*/config.json"))))
+    space = dataclasses.replace(space, samples=number)
     spec = factory.environment_spec(config.environment)
     config.agent.check_actions(spec.action)
     config.replay.check_observation(spec.observation)

@@ -53,6 +53,12 @@ class RandomSearchTest(commands.CommandTest):
         self.assertEqual((code, output), (0, self.output))
         self.assertEqual(sorted(self.search.rglob("*")), before)
 
+    def test_smaller_number_of_trials_keeps_all_trials(self):
+        before = (self.search / "trials.csv").read_bytes()
+        code, output, errors = commands.run("sweep", *self.flags, "--trials=1")
+        self.assertEqual((code, output), (0, self.output), errors)
+        self.assertEqual((self.search / "trials.csv").read_bytes(), before)
+
     def test_other_settings_are_rejected(self):
         flags = "--config.run.env_frames=600", "--config.learner.learning_rate_schedule=constant"
         self.assert_rejected(("run.env_frames", 600, "--workdir"), "sweep", *self.flags, *flags)
