@@ -12,7 +12,7 @@ from laser_tf import config_values, errors, types
 from laser_tf.environments import factory
 from laser_tf.host import hardware, native_messages
 from laser_tf.monitoring import progress
-from laser_tf.training import run_config
+from laser_tf.training import learner_config, run_config
 from laser_tf.workdir import lock, run_directory, versions
 
 if TYPE_CHECKING:  # They import TensorFlow, which loads after all checks.
@@ -52,7 +52,14 @@ def with_overrides(
     earlier = run_directory.read_overrides(workdir, values)
     for key, value in earlier.items():
         logging.info("Using %s=%s of an earlier --override", key, value)
-    return run_config.parse(config_values.override(values, {**earlier, **changes}))
+    config = run_config.parse(config_values.override(values, {**earlier, **changes}))
+    unread = learner_config.RMSPROP_EPSILON
+    if unread in changes and unread not in config.learner.tunable:
+        raise errors.ConfigError(
+            f"--override={unread} must be left out with learner.optimizer="
+            f"{config.learner.optimizer}, got {changes[unread]}."
+        )
+    return config
 
 
 def check(

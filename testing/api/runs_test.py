@@ -197,6 +197,8 @@ class TrainTest(parameterized.TestCase):
             _train(config, self.workdir, overrides=change)
         with self.assertRaises(TypeError):
             _train(config, None)
+        with messages.raises(errors.ConfigError, "workdir", "''"):
+            _train(config, "")
         with messages.raises(errors.ConfigError, "--override", "run.seed"):  # Not in use.
             _train(config, self.workdir, overrides={"run.seed": 3})
         self.assertFalse(self.workdir.exists())
@@ -204,6 +206,15 @@ class TrainTest(parameterized.TestCase):
             laser_tf.evaluate(self.workdir)
         with messages.raises(errors.UserError, self.workdir):
             laser_tf.load_policy(self.workdir)
+
+    def test_override_that_the_optimizer_ignores_is_rejected(self):
+        config = fakes.r2d2_catch_config()
+        self.workdir.mkdir()
+        content = {"config": dataclasses.asdict(config)}
+        (self.workdir / "config.json").write_text(json.dumps(content))
+        key = "learner.rmsprop_epsilon"
+        with messages.raises(errors.ConfigError, key, "adam", 0.2):
+            _train(config, self.workdir, overrides={key: 0.2})
 
 
 if __name__ == "__main__":
