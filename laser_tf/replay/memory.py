@@ -93,7 +93,7 @@ def warn_if_too_large(
             "compression). Replay may take %.2f GB of the %.2f GB of memory here. Use "
             "replay.capacity=%d, or replay removes its oldest experience early if memory runs out",
             scheme.capacity, scheme.capacity * per_step / GIGABYTE, per_step, free / GIGABYTE,
-            total / GIGABYTE, free / per_step,
+            total / GIGABYTE, max(free / per_step, scheme.unroll_length),
             extra={"is_announced": True},  # The driver of a cluster's processes shows it, too.
         )  # fmt: skip
 

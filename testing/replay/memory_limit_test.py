@@ -206,6 +206,12 @@ class MemoryEstimateTest(parameterized.TestCase):
         *_, fitting = re.findall(r"replay\.capacity=(\d+)", logs.output[0])
         self.assertAlmostEqual(int(fitting) / CONFIG.capacity, 0.5, delta=0.05)
 
+    def test_capacity_of_an_unroll_is_suggested_without_memory(self):
+        with _machine(0, 10**9), self.assertLogs(level="WARNING") as logs:
+            memory.warn_if_too_large(CONFIG, UNROLL_BYTES)
+        *_, fitting = re.findall(r"replay\.capacity=(\d+)", logs.output[0])
+        self.assertEqual(int(fitting), T)
+
     def test_estimate_for_small_unrolls_agrees_with_reverb(self):
         signature = fakes.signature(
             fakes.image_spec((2, 2, 1), 3), (), unroll_length=T, frame_stack=1
