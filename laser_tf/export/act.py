@@ -54,6 +54,8 @@ class Policy:
         name = next(iter(tasks)) if task is None else task
         if name not in tasks:
             raise ValueError(f"task must be {' or '.join(tasks)}, got {name}.")
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be 0 or more, or None for a random one, got {seed}.")
         self._functions = functions
         self._observation = about["observation"]
         self._task = tasks[name]
@@ -135,7 +137,12 @@ class Policy:
                 raise ValueError(f"observation must have {len(names)} parts, got {len(value)}.")
             parts = zip(value, names, strict=True)
             return tuple(self._to_policy(part, name, state) for part, name in parts)
-        array = np.asarray(value) if state.is_batch else np.asarray(value)[None]
+        try:
+            array = np.asarray(value) if state.is_batch else np.asarray(value)[None]
+        except ValueError:
+            raise ValueError(
+                f"{names} must be one array, got parts of other shapes. Pass it without info."
+            ) from None
         if array.shape[:1] != state.is_first.shape:
             size = len(state.is_first)
             raise ValueError(f"{names} must be a batch of {size}, got {list(array.shape)}.")
@@ -162,13 +169,16 @@ def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.nd
     dtype, or a text with too many words.
     """
     shape = [len(batch), *entry["shape"][1:]]
-    if batch.dtype.kind in "USO":
-        return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
+    is_words = entry["dtype"] == "int32" and len(shape) == 2
+    texts = batch.tolist() if is_words and batch.dtype.kind in "USO" else [None]
+    if all(isinstance(text, str | bytes) for text in texts):
+        return np.array([_word_numbers(text, shape[1]) for text in texts], np.int32)
     images = [shape, shape[:-1]] if shape[-1] == 1 else [shape]  # Grey ones may lack the channel.
     is_image = len(shape) == 4
     has_shape = list(batch.shape) in images if is_image else batch.size == np.prod(shape)
-    # Other images of uint8 have other numbers, e.g. floats from 0 to 1.
-    if not has_shape or entry["dtype"] == "uint8" and batch.dtype not in (np.uint8, np.bool_):
+    # Other dtypes of an image of uint8 have other numbers, e.g. floats from 0 to 1.
+    is_other = entry["dtype"] == "uint8" and batch.dtype not in (np.uint8, np.bool_)
+    if not has_shape or is_other or batch.dtype.kind not in "biuf":
         raise ValueError(
             f"{entry['name']} must be {entry['dtype']} of the shape {shape[1:]}, got "
             f"{batch.dtype} of {list(batch.shape[1:])}."

@@ -105,7 +105,11 @@ class TrainedPolicyTest(parameterized.TestCase):
         (converted / "policy.json").write_text('{"format": "onnx"}')
         with messages.raises(errors.UserError, "saved_model", "onnx"):
             laser_tf.load_policy(converted)
+        with messages.raises(ValueError, "seed", -1):
+            laser_tf.load_policy(self._exported, seed=-1)
         policy = laser_tf.load_policy(self._exported)
+        with messages.raises(ValueError, "observation", "info"):
+            policy.act((np.zeros([10, 5, 1], np.uint8), {}), policy.initial_state())
         with messages.raises(ValueError, "observation", "[10, 5, 1]"):
             policy.act(np.zeros([10, 4, 1], np.uint8), policy.initial_state())
         with messages.raises(ValueError, "observation", "3"):
@@ -189,6 +193,17 @@ class NativeTest(parameterized.TestCase):
         image = np.ones([2, *native_shape], native)
         with messages.raises(ValueError, "view", dtype, shape[1:], native, native_shape):
             act.to_policy(image, _entry(dtype, shape), 0)
+
+    @parameterized.parameters(
+        ("float32", [1, 4], "left", "<U4"),
+        ("float32", [1, 4], None, "object"),
+        ("int32", [1], "left", "<U4"),
+        ("int32", [1, 4], {"word": "left"}, "object"),
+        ("float32", [1], 1j, "complex128"),
+    )
+    def test_value_of_another_kind_raises(self, dtype, shape, value, got):
+        with messages.raises(ValueError, "view", dtype, got):
+            act.to_policy(np.asarray(value)[None], _entry(dtype, shape), 0)
 
     def test_mask_that_is_missing_is_named_in_one_line(self):
         about = {
