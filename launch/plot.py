@@ -79,8 +79,7 @@ def main() -> None:
 def _draw() -> None:
     given = _read_curves()
     output = pathlib.Path(_OUTPUT.value or "learning_curves.png")
-    table_path = output.with_suffix(".csv")
-    _check_output(output, table_path)
+    table_path = _check_output(output)
     # TensorFlow takes seconds to load: only after the checks.
     from laser_tf.plotting import curves, tables
 
@@ -102,14 +101,18 @@ def _read_curves() -> dict[str, list[pathlib.Path]]:
     for label, text in command_line.key_values(_CURVES, "LABEL=WORKDIR[,WORKDIR...]").items():
         # The name of a directory may have commas: that of a sweep with several tasks does.
         folders = [text] if pathlib.Path(text).is_dir() else text.split(",")
+        if "" in folders:  # Otherwise the current directory.
+            raise command_line.UsageError(
+                f"--curve must name run directories, got {label}={text}. Use LABEL=WORKDIR."
+            )
         curves[label] = list(map(pathlib.Path, folders))
         if len({folder.resolve() for folder in curves[label]}) < len(folders):
             raise command_line.UsageError(f"--curve must name each run once, got {label}={text}.")
     return curves
 
 
-def _check_output(output: pathlib.Path, table: pathlib.Path) -> None:
-    """Rejects an unknown file type, and a table that would replace another file, e.g. a log."""
+def _check_output(output: pathlib.Path) -> pathlib.Path:
+    """Returns the path of the table; rejects an unknown file type and a table of another kind."""
     from matplotlib import backend_bases
 
     kinds = sorted(backend_bases.FigureCanvasBase.filetypes.keys() - {"pgf"})  # requires LaTeX
@@ -117,10 +120,12 @@ def _check_output(output: pathlib.Path, table: pathlib.Path) -> None:
         raise command_line.UsageError(
             f"--output must end in one of {', '.join(kinds)}, got {output}. Use e.g. .png."
         )
+    table = output.with_suffix(".csv")
     if table.exists() and not table.read_text(errors="replace").startswith("label,"):
         raise command_line.UsageError(
             f"--output would replace {table}, which is no table of launch.plot. Use another name."
         )
+    return table
 
 
 def _report() -> None:
