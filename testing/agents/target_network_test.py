@@ -1,6 +1,5 @@
 """Tests the target network and burn-in of R2D2 and Reactor."""
 
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.agents import base, registry
+from testing import folders
 from testing.agents import unrolls
 
 T, B, V, A = 6, 4, 3, 3
@@ -31,7 +31,7 @@ def _is_copied(agent: Any) -> bool:
     return same
 
 
-class TargetNetworkTest(parameterized.TestCase):
+class TargetNetworkTest(folders.FolderTest):
     @parameterized.parameters(*KINDS)
     def test_target_is_copied_periodically(self, kind):
         agent = _agent(kind, target_period=3)
@@ -63,8 +63,7 @@ class TargetNetworkTest(parameterized.TestCase):
         agent, other = _agent(kind, target_period=2), _agent(kind, target_period=2)
         unroll = unrolls.make(agent, SPEC, T, B)
         agent.after_update()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        path = tf.train.Checkpoint(agent=agent).write(f"{folder}/c")
+        path = tf.train.Checkpoint(agent=agent).write(f"{self._folder}/c")
         for network in (other._online, other._target):
             unrolls.shake(network.trainable_variables, seed=5)
         tf.train.Checkpoint(agent=other).read(path).assert_consumed()

@@ -11,7 +11,7 @@ import laser_tf
 from laser_tf import errors, user_code
 from laser_tf.environments import factory
 from laser_tf.training import learner_checkpoints
-from testing import documented_code, messages
+from testing import documented_code, folders, messages
 
 AGENT = {
     "agent.name": "my_a2c:A2C",
@@ -149,12 +149,11 @@ class DocumentedComponentsTest(absltest.TestCase):
             _config(SCHEME | {"replay.max_replays": 2})
 
 
-class WrongComponentsTest(parameterized.TestCase):
+class WrongComponentsTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
         self.enter_context(documented_code.importable())
         self.enter_context(documented_code.importable({"wrong_code": WRONG}))
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     @parameterized.parameters(
         ("agent.name", "no_such_module:Agent", "no_such_module"),

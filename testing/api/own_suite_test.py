@@ -1,14 +1,11 @@
 """The suite of docs/extending.md, as a reader would use it."""
 
-import pathlib
-import tempfile
-
 from absl.testing import absltest, parameterized
 
 import laser_tf
 from laser_tf import errors, user_code
 from laser_tf.environments import environment_check, suites
-from testing import documented_code, messages
+from testing import documented_code, folders, messages
 
 SUITE = "my_suite:LineSuite"
 WRONG = """
@@ -37,23 +34,22 @@ def _config(**environment):
     )
 
 
-class OwnSuiteTest(absltest.TestCase):
+class OwnSuiteTest(folders.FolderTest):
     def test_run_resumes_evaluates_and_acts(self):
-        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
         with documented_code.importable():
             config = _config(slip=0.1)
             stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
-            run = laser_tf.train(config, workdir, callbacks=[stop], progress=False)
+            run = laser_tf.train(config, self._workdir, callbacks=[stop], progress=False)
             self.assertFalse(run.finished)
-            self.assertTrue(laser_tf.train(config, workdir, progress=False).finished)
+            self.assertTrue(laser_tf.train(config, self._workdir, progress=False).finished)
             with messages.raises(user_code.UntrustedError, SUITE, "--trust_config"):
-                laser_tf.evaluate(workdir)
+                laser_tf.evaluate(self._workdir)
             evaluation = laser_tf.evaluate(
-                workdir, episodes=4, trust_config=True, progress=False,
+                self._workdir, episodes=4, trust_config=True, progress=False,
                 environment_changes={"slip": 0.0},
             )  # fmt: skip
             self.assertEqual(evaluation.episodes, 4)
-            policy = laser_tf.load_policy(workdir, trust_config=True)  # As exports do.
+            policy = laser_tf.load_policy(self._workdir, trust_config=True)  # As exports do.
         action, _ = policy.act([0.0, 1.0], policy.initial_state())
         self.assertIn(action, (0, 1))
 

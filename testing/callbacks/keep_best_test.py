@@ -14,40 +14,39 @@ from laser_tf.evaluation import run_evaluation
 from laser_tf.export import exporter
 from laser_tf.training import best_weights, learner_checkpoints
 from laser_tf.workdir import atomic, run_directory
-from testing import fakes, messages, runs
+from testing import fakes, folders, messages, runs
 from testing.callbacks import views
 from testing.training import callbacks_test
 
 
-class KeepBestTest(absltest.TestCase):
+class KeepBestTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._callback = self._start()
 
     def _start(self):
         callback = callbacks.KeepBest()
-        callback.on_start(views.run(self._workdir))
+        callback.on_start(views.run(self._folder))
         return callback
 
     def _evaluate(self, callback, *mean_returns):
         for mean_return in mean_returns:
-            callback.on_evaluation(views.run(self._workdir), views.evaluation(mean_return))
+            callback.on_evaluation(views.run(self._folder), views.evaluation(mean_return))
 
     def test_highest_return_is_kept_also_after_a_resumption(self):
-        self.assertIsNone(best_weights.read(self._workdir))
+        self.assertIsNone(best_weights.read(self._folder))
         self._evaluate(self._callback, -3.0, 2.0, 1.0)
-        best = best_weights.read(self._workdir)
+        best = best_weights.read(self._folder)
         self.assertEqual((best.mean_return, best.env_frames, best.learner_updates), (2.0, 100, 10))
         self.assertBetween(best.wall_seconds, 60.0, 70.0)
         self.assertEqual([array.shape for array in best.arrays], [(2, 3), (1,)])
         self._evaluate(self._start(), 1.5)
-        self.assertEqual(best_weights.read(self._workdir).mean_return, 2.0)
+        self.assertEqual(best_weights.read(self._folder).mean_return, 2.0)
         with mock.patch.object(best_weights, "write") as write:
             self._evaluate(self._start(), 2.0)
         write.assert_not_called()
         self._evaluate(self._start(), 2.5)
-        np.testing.assert_array_equal(best_weights.read(self._workdir).arrays[1], [2.5])
+        np.testing.assert_array_equal(best_weights.read(self._folder).arrays[1], [2.5])
 
     def test_full_disk_keeps_the_previous_weights(self):
         self._evaluate(self._callback, 1.0)
@@ -55,13 +54,13 @@ class KeepBestTest(absltest.TestCase):
         with mock.patch.object(atomic, "write", side_effect=full), self.assertLogs() as logs:
             self._evaluate(self._callback, 2.0)
         messages.assert_names(logs.output[0], "No space left on device")
-        self.assertEqual(best_weights.read(self._workdir).mean_return, 1.0)
+        self.assertEqual(best_weights.read(self._folder).mean_return, 1.0)
         self._evaluate(self._callback, 1.5)  # Better than what is on the disk.
-        self.assertEqual(best_weights.read(self._workdir).mean_return, 1.5)
+        self.assertEqual(best_weights.read(self._folder).mean_return, 1.5)
 
     def test_damaged_file_and_missing_evaluations_raise(self):
         self._evaluate(self._callback, 1.0)
-        (path,) = (self._workdir / "checkpoints/best").iterdir()
+        (path,) = (self._folder / "checkpoints/best").iterdir()
         content = path.read_bytes()
         altered = bytearray(content)
         altered[altered.index(b"PK\1\2") + 8] |= 1  # Marks an array as encrypted.
@@ -75,7 +74,7 @@ class KeepBestTest(absltest.TestCase):
             )
             named = "config.run.evaluate_every_env_frames", period, 2_000
             with messages.raises(errors.ConfigError, *named):
-                callbacks.KeepBest().on_start(views.run(self._workdir, config=config))
+                callbacks.KeepBest().on_start(views.run(self._folder, config=config))
 
 
 class UseTest(absltest.TestCase):

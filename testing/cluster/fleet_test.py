@@ -2,8 +2,6 @@
 
 import contextlib
 import csv
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -17,7 +15,7 @@ from laser_tf.monitoring import progress
 from laser_tf.sweeps import lineage, sweep_config
 from laser_tf.training import cluster_config, run_config
 from laser_tf.workdir import run_directory
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 
 def _heartbeat(status: Status = Status.RUNNING, **metrics: float) -> run_state.Heartbeat:
@@ -45,10 +43,9 @@ class _Work(fleet.Work):
         self.is_over = True
 
 
-class FleetTest(parameterized.TestCase):
+class FleetTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stopped: list[str] = []
         self._heartbeats: dict[str, run_state.Heartbeat] = {}
         self._interrupted = mock.Mock(stop_requested=False, kill_requested=False)
@@ -212,10 +209,9 @@ class RunWorkTest(absltest.TestCase):
         display.show_startup.assert_called_once()
 
 
-class SweepWorkTest(parameterized.TestCase):
+class SweepWorkTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["cluster"].update(learner_gpus=64.0)
         self._config = sweep_config.parse(values)

@@ -2,8 +2,6 @@
 
 import logging
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -11,7 +9,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.cluster import role, role_process, run_state
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 
 
 class _Ended(role.Role):
@@ -51,11 +49,10 @@ class _Failing(role.Role):
         return {}
 
 
-class RoleProcessTest(parameterized.TestCase):
+class RoleProcessTest(folders.FolderTest):
     def _make(
         self, name: str, versions_: dict, num_gpus: float = 0.0, **arguments
     ) -> role_process.RoleProcess:
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(role_process, "log_to"))
         self.enter_context(mock.patch.object(logging.getLogger(), "filters", []))
         self.enter_context(mock.patch.object(role_process, "ray_metrics"))
@@ -64,7 +61,7 @@ class RoleProcessTest(parameterized.TestCase):
         spec = role.RoleSpec(
             "replay", f"{__name__}:{name}", arguments, role.StopStage.REPLAY, num_gpus=num_gpus
         )
-        return role_process.RoleProcess(spec, folder, None, versions_, 0)
+        return role_process.RoleProcess(spec, self._folder, None, versions_, 0)
 
     @parameterized.parameters((0.0, ""), (0.5, "0"))
     def test_role_without_a_gpu_sees_none(self, num_gpus, visible):
@@ -113,10 +110,9 @@ class RoleProcessTest(parameterized.TestCase):
         self.assertEqual(heartbeat.announcements, ("needs 9 GB",))
 
 
-class ContextTest(absltest.TestCase):
+class ContextTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._context = role.RoleContext("replay", self._folder, None)
 
     def test_saving_is_reported_until_it_ends_or_fails(self):

@@ -2,16 +2,14 @@
 
 import importlib.util
 import os
-import pathlib
 import sys
-import tempfile
 from unittest import mock
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, dm_control_suite, factory
-from testing import messages
+from testing import folders, messages
 from testing.environments import fake_packages, rollouts
 
 
@@ -87,17 +85,16 @@ class DmControlTest(parameterized.TestCase):
         raise OSError("cannot open shared object file")
 
 
-class MujocoVersionTest(parameterized.TestCase):
+class MujocoVersionTest(folders.FolderTest):
     @parameterized.parameters(
         "raise AttributeError('no mjtObj')",
         "def load(*_, **__): raise AttributeError('no mjtObj')",
     )
     def test_unsuitable_mujoco_names_the_remedy(self, program):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "dm_control").mkdir()
-        (folder / "dm_control/__init__.py").write_text("")
-        (folder / "dm_control/suite.py").write_text(program)
-        self.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
+        (self._folder / "dm_control").mkdir()
+        (self._folder / "dm_control/__init__.py").write_text("")
+        (self._folder / "dm_control/suite.py").write_text(program)
+        self.enter_context(mock.patch.object(sys, "path", [str(self._folder), *sys.path]))
         with messages.raises(ValueError, "mjtObj", "make control") as caught:
             with make():
                 pass

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -14,17 +13,16 @@ from dm_env import specs
 from laser_tf import types
 from laser_tf.environments import dmlab, faults, python_environments
 from laser_tf.scores import reference
-from testing import messages
+from testing import folders, messages
 from testing.environments import fake_packages, rollouts
 
 TASK = "language_execute_random_task"
 
 
-class DMLabTest(parameterized.TestCase):
+class DMLabTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
         self.enter_context(fake_packages.installed())
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._log = self._folder / "log"
         variables = {"FAKE_DEEPMIND_LAB_LOG": str(self._log)}
         self.enter_context(mock.patch.dict(os.environ, variables))

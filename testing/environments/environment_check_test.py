@@ -6,14 +6,13 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 from unittest import mock
 
 import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import base, environment_check, faults, suites
-from testing import commands, messages
+from testing import commands, folders, messages
 
 SMALL = "testing.environments.small_environments"
 
@@ -148,16 +147,15 @@ class EnvironmentCheckTest(parameterized.TestCase):
 _RAISED = ("raise", "shape")  # Faults with a traceback of the user's code.
 
 
-class CommandTest(parameterized.TestCase):
+class CommandTest(folders.FolderTest):
     def test_environment_of_the_documentation_is_valid(self):
         root = pathlib.Path(__file__).parents[2]
-        folder = self.enter_context(tempfile.TemporaryDirectory())
         page = (root / "docs/environments.md").read_text()
         (program,) = re.findall("```python\n(.*?)```", page, re.DOTALL)
-        pathlib.Path(folder, "corridor.py").write_text(program)
+        (self._folder / "corridor.py").write_text(program)
         result = subprocess.run(
             [sys.executable, "-m", "launch.check_environment", "--task=corridor:Corridor-v0"],
-            cwd=folder,
+            cwd=self._folder,
             env={**os.environ, "PYTHONPATH": str(root)},
             capture_output=True,
             text=True,

@@ -2,7 +2,6 @@
 
 import pathlib
 import pickle
-import tempfile
 
 import numpy as np
 from absl.testing import absltest, parameterized
@@ -10,7 +9,7 @@ from dm_env import specs
 
 from laser_tf import types
 from laser_tf.environments import base, faults, multi_task
-from testing import messages
+from testing import folders, messages
 
 NAN, INF = float("nan"), float("inf")
 LENGTH = 5  # steps of an episode
@@ -65,7 +64,7 @@ def _run(environment, steps=2 * LENGTH):
     return types.EnvOutput(*(np.stack(column) for column in zip(*steps, strict=True)))
 
 
-class FaultsTest(parameterized.TestCase):
+class FaultsTest(folders.FolderTest):
     @parameterized.parameters(
         ("reward", NAN, ("reward", "nan"), faults.REWARDS),
         ("reward", -INF, ("reward", "-inf"), faults.REWARDS),
@@ -151,17 +150,16 @@ class FaultsTest(parameterized.TestCase):
             np.testing.assert_array_equal(getattr(outputs, name)[:, 1:], values, name)
 
     def test_error_is_named_and_its_traceback_kept(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         for step in (0, 2):
             environment = Counting(wrong={(step, 0): {"error": KeyError("the ball\nis lost")}})
-            environment.faults = faults.Faults(3, name="counting", folder=folder)
+            environment.faults = faults.Faults(3, name="counting", folder=self._folder)
             with self.assertRaises(faults.EnvironmentFailedError) as context:
                 _run(environment)
             message = str(context.exception)
             self.assertNotIn("\n", message)
             messages.assert_names(message, "counting", "KeyError", "faults_test.py")
-            self.assertIn(str(folder / faults.FILE), message)
-        self.assertEqual((folder / faults.FILE).read_text().count("Traceback"), 2)
+            self.assertIn(str(self._folder / faults.FILE), message)
+        self.assertEqual((self._folder / faults.FILE).read_text().count("Traceback"), 2)
 
     def test_creation_error_can_be_pickled(self):
         error = faults.EnvironmentCreationError("Maze-v0", "KeyError: 'wall'", "Traceback")

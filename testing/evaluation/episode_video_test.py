@@ -1,7 +1,5 @@
 """Videos of evaluated episodes."""
 
-import pathlib
-import tempfile
 from unittest import mock
 
 import imageio.v2 as imageio
@@ -12,13 +10,12 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import base, faults, suites
 from laser_tf.evaluation import episode_runner, episode_video
 from laser_tf.workdir import atomic
-from testing import fakes
+from testing import fakes, folders
 
 
-class VideoTest(parameterized.TestCase):
+class VideoTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._path = self._folder / "video.mp4"
 
     @parameterized.parameters((0.0, 1), (5.0, 2))

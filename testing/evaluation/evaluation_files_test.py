@@ -1,34 +1,29 @@
 """Files of evaluations: all are kept, and the newest result has a fixed name."""
 
 import json
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.evaluation import evaluation_files
 from laser_tf.workdir import atomic
+from testing import folders
 
 SAMPLED = {"action_selection": "sampled", "episodes_per_task": 3}
 
 
-class EvaluationFilesTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class EvaluationFilesTest(folders.FolderTest):
     def _contents(self) -> dict[str, dict]:
         return {
-            str(path.relative_to(self._workdir)): json.loads(path.read_text())
-            for path in self._workdir.rglob("*.json")
+            str(path.relative_to(self._folder)): json.loads(path.read_text())
+            for path in self._folder.rglob("*.json")
         }
 
     def test_each_result_is_kept(self):
         for k in range(3):
-            path = evaluation_files.add(self._workdir, {"k": k})
-        self.assertEqual(path, self._workdir / "evaluations/evaluation_003.json")
-        evaluation_files.add(self._workdir, {"k": 3}, history_length=10)
+            path = evaluation_files.add(self._folder, {"k": k})
+        self.assertEqual(path, self._folder / "evaluations/evaluation_003.json")
+        evaluation_files.add(self._folder, {"k": 3}, history_length=10)
         self.assertEqual(
             self._contents(),
             {
@@ -42,16 +37,16 @@ class EvaluationFilesTest(parameterized.TestCase):
         )
 
     def test_failure_leaves_no_empty_file_and_the_last_result(self):
-        evaluation_files.add(self._workdir, {"k": 1})
+        evaluation_files.add(self._folder, {"k": 1})
         before = self._contents()
         with mock.patch.object(atomic, "write", side_effect=OSError("No space left on device")):
             with self.assertRaises(OSError):
-                evaluation_files.add(self._workdir, {"k": 2})
+                evaluation_files.add(self._folder, {"k": 2})
         self.assertEqual(self._contents(), before)
 
     def test_lists_of_numbers_stay_on_one_line(self):
         summary = {"returns": [1.0, -2.5e-07, 3.0], "empty": [], "text": ["[1  2]", "a\n[\n1 ]"]}
-        path = evaluation_files.add(self._workdir, summary)
+        path = evaluation_files.add(self._folder, summary)
         self.assertIn('"returns": [1.0, -2.5e-07, 3.0],\n', path.read_text())
         self.assertEqual(json.loads(path.read_text()), summary)
 
@@ -66,8 +61,8 @@ class EvaluationFilesTest(parameterized.TestCase):
     )
     def test_only_standard_evaluations_count(self, result, expected):
         if result is not None:
-            evaluation_files.result_file(self._workdir).write_text(json.dumps(result))
-        found = evaluation_files.standard_evaluation(self._workdir, 1_000, episodes=3)
+            evaluation_files.result_file(self._folder).write_text(json.dumps(result))
+        found = evaluation_files.standard_evaluation(self._folder, 1_000, episodes=3)
         self.assertEqual(found, result if expected else None)
 
     def test_standard_evaluation_is_found_before_later_ones(self):
@@ -75,10 +70,10 @@ class EvaluationFilesTest(parameterized.TestCase):
         greedy = standard | {"protocol": SAMPLED | {"action_selection": "greedy"}}
         for length in (0, 1):
             for result in (greedy, standard, greedy):
-                evaluation_files.add(self._workdir, result | {"k": length}, length)
-            found = evaluation_files.standard_evaluation(self._workdir, 1_000, length)
+                evaluation_files.add(self._folder, result | {"k": length}, length)
+            found = evaluation_files.standard_evaluation(self._folder, 1_000, length)
             self.assertEqual(found, standard | {"k": length})
-        self.assertIsNone(evaluation_files.standard_evaluation(self._workdir, 1_001))
+        self.assertIsNone(evaluation_files.standard_evaluation(self._folder, 1_001))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """Periodic evaluations: results of given weights, in this process and in another process."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from unittest import mock
 
@@ -15,7 +13,7 @@ from absl.testing import absltest
 from laser_tf.environments import catch, factory, faults, worker_pool
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.training import assembly, run_config
-from testing import fakes, messages, replay_processes
+from testing import fakes, folders, messages, replay_processes
 
 EPISODES = 7
 LEFT, STAY, RIGHT = range(3)
@@ -94,13 +92,9 @@ class EvaluatorTest(absltest.TestCase):
                 evaluating.evaluate(wrong, 100, 10)
 
 
-class EvaluatorProcessTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class EvaluatorProcessTest(folders.FolderTest):
     def _start(self, config: run_config.RunConfig) -> evaluator_process.EvaluatorProcess:
-        process = evaluator_process.EvaluatorProcess(config, self._workdir)
+        process = evaluator_process.EvaluatorProcess(config, self._folder)
         self.addCleanup(process.close)
         return process
 
@@ -150,7 +144,7 @@ class EvaluatorProcessTest(absltest.TestCase):
             failure.reason, "EnvironmentFailedError", "KeyError", "environment.max_broken_episodes"
         )
         self.assertNotIn("\n", failure.reason)
-        self.assertIn("KeyError", (self._workdir / faults.FILE).read_text())
+        self.assertIn("KeyError", (self._folder / faults.FILE).read_text())
 
     def test_module_imports_no_tensorflow(self):
         program = (
@@ -160,7 +154,7 @@ class EvaluatorProcessTest(absltest.TestCase):
         subprocess.run([sys.executable, "-c", program], check=True)
 
     def test_run_without_periodic_evaluations_starts_none(self):
-        with evaluator_process.maybe_start(fakes.catch_config(), self._workdir, 0) as evaluating:
+        with evaluator_process.maybe_start(fakes.catch_config(), self._folder, 0) as evaluating:
             self.assertIsNone(evaluating)
 
 

@@ -2,14 +2,13 @@
 
 import dataclasses
 import pathlib
-import tempfile
 
 from absl.testing import absltest, parameterized
 
 from experiments import base, plan
 from laser_tf import errors
 from laser_tf.plotting import curves
-from testing import messages
+from testing import folders, messages
 
 WORKDIR = pathlib.Path("/nonexistent")
 
@@ -22,7 +21,7 @@ def _make(name, **others):
 _OPTIONAL = {"acer_2", "acer_3", "lunar_lander", "sharing_vizdoom"}
 
 
-class PlanTest(parameterized.TestCase):
+class PlanTest(folders.FolderTest):
     @parameterized.parameters(*sorted(set(base.find()) - _OPTIONAL))
     def test_every_experiment_has_valid_runs_that_differ(self, name):
         runs = _make(name, seeds=2)
@@ -95,7 +94,7 @@ class PlanTest(parameterized.TestCase):
         self.assertLen(runs, 4)
 
     def test_configuration_without_seed_and_environment_has_defaults(self):
-        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "own.py"
+        path = self._folder / "own.py"
         path.write_text(
             "import ml_collections\n"
             "def get_config():\n"

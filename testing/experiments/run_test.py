@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import pathlib
-import tempfile
 
 import pytest
 from absl.testing import absltest
@@ -13,7 +12,7 @@ from experiments import base, run
 from laser_tf import errors
 from laser_tf.plotting import curves
 from launch import subcommand
-from testing import messages
+from testing import folders, messages
 from testing.plotting import run_logs
 
 TINY = base.Experiment(
@@ -23,10 +22,9 @@ TINY = base.Experiment(
 )
 
 
-class RunTest(absltest.TestCase):
+class RunTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(
             absltest.mock.patch.object(base, "load", autospec=True, return_value=TINY)
         )

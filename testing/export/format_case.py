@@ -4,19 +4,18 @@ import contextlib
 import json
 import pathlib
 import re
-import tempfile
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import tensorflow as tf
-from absl.testing import absltest, parameterized
+from absl.testing import absltest
 
 from laser_tf import errors, types
 from laser_tf.environments import base
 from laser_tf.export import description, exporter, model_card, portable_policy
-from testing import messages
+from testing import folders, messages
 from testing.export import policies
 
 KINDS = ("minatar", "vectors", "continuous", "deep", "reactor")  # the last three have a core
@@ -48,7 +47,7 @@ def check_card(test: absltest.TestCase, example: policies.Example, folder: pathl
     _assert_is_state(test, variables["state"], state)
 
 
-class FormatCase(parameterized.TestCase):
+class FormatCase(folders.FolderTest):
     """Base of the tests of a converted format."""
 
     model_format: str
@@ -59,9 +58,8 @@ class FormatCase(parameterized.TestCase):
 
     def check_actions_and_states(self, kind: str) -> None:
         """Asserts that a converted policy has the agent's greedy actions and states."""
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        example = write_with_card(kind, folder, self.model_format)
-        greedy = self.load(folder / f"policy.{self.model_format}")
+        example = write_with_card(kind, self._folder, self.model_format)
+        greedy = self.load(self._folder / f"policy.{self.model_format}")
         steps, actions = policies.act_greedily(example)
         state = example.policy.initial_state(policies.NUM_ENVS)
         own = {f"state_{name}": tensor.numpy() for name, tensor in state.items()}
@@ -74,11 +72,10 @@ class FormatCase(parameterized.TestCase):
             _assert_is_state(self, own, state)
         self.assertGreater(len(np.unique(np.stack(actions))), 1)
         self.assertGreater(np.stack([step.is_first for step in steps[1:]]).sum(), 1)
-        check_card(self, example, folder)
+        check_card(self, example, self._folder)
 
     def check_missing_operation(self) -> None:
         """Asserts that an error names an operation that the format lacks, and writes no file."""
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         policy = policies.make("vectors").policy
 
         def greedy(
@@ -88,8 +85,8 @@ class FormatCase(parameterized.TestCase):
 
         with mock.patch.object(policy, "greedy", greedy):
             with messages.raises(errors.UserError, "Polygamma", "--format=saved_model"):
-                exporter.save(policy, folder, 12, self.model_format)
-        self.assertEmpty(list(folder.iterdir()))
+                exporter.save(policy, self._folder, 12, self.model_format)
+        self.assertEmpty(list(self._folder.iterdir()))
 
 
 def _assert_is_state(

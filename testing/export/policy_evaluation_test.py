@@ -5,7 +5,6 @@ import pathlib
 import runpy
 import shutil
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -14,7 +13,7 @@ import laser_tf
 from laser_tf import errors, user_code
 from laser_tf.evaluation import episode_video
 from laser_tf.export import policy_evaluation
-from testing import messages, pages
+from testing import folders, messages, pages
 
 SHIPPED = pages.ROOT / "results/policies/cartpole"
 
@@ -23,15 +22,14 @@ def _evaluate(folder: pathlib.Path, **arguments) -> dict:
     return policy_evaluation.evaluate(folder, **{"episodes": 2, "seed": 1, **arguments})
 
 
-class ShippedPolicyTest(absltest.TestCase):
+class ShippedPolicyTest(folders.FolderTest):
     def test_sampled_actions_solve_cartpole(self):
-        videos = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (videos / "cartpole_001.mp4").touch()
+        (self._folder / "cartpole_001.mp4").touch()
         with mock.patch.object(episode_video, "write", return_value=b"GIF"):
-            summary = _evaluate(SHIPPED, videos=videos)
+            summary = _evaluate(SHIPPED, videos=self._folder)
         self.assertGreaterEqual(summary["mean_return"], 400)
         self.assertEqual(summary["protocol"]["action_selection"], "sampled")
-        self.assertEqual(summary["videos"], [str(videos / "cartpole_002.mp4")])
+        self.assertEqual(summary["videos"], [str(self._folder / "cartpole_002.mp4")])
 
     def test_program_rejects_another_task(self):
         self.enter_context(mock.patch.object(sys, "argv", ["act.py", "Acrobot-v1"]))
@@ -41,7 +39,7 @@ class ShippedPolicyTest(absltest.TestCase):
     def test_program_names_a_missing_module(self):
         task = "missing_module:MyEnv-v0"
         self.enter_context(mock.patch.object(sys, "argv", ["act.py", task]))
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "policy"
+        folder = self._folder / "policy"
         shutil.copytree(SHIPPED, folder)
         description = folder / "policy.json"
         description.write_text(description.read_text().replace('"CartPole-v1": {', f'"{task}": {{'))
@@ -49,11 +47,10 @@ class ShippedPolicyTest(absltest.TestCase):
             runpy.run_path(str(folder / "act.py"), run_name="__main__")
 
 
-class DamagedPolicyTest(parameterized.TestCase):
+class DamagedPolicyTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._policy = shutil.copytree(SHIPPED, folder / "policy")
+        self._policy = shutil.copytree(SHIPPED, self._folder / "policy")
         self._description = self._policy / "policy.json"
 
     def _change(self, **environment) -> None:

@@ -1,15 +1,13 @@
 """What `make tune` installs: Optuna and Ray Tune."""
 
 import json
-import pathlib
-import tempfile
 
 import optuna
 from absl.testing import absltest
 
 from examples import ray_tune_search
 from laser_tf.sweeps import optuna_search, search, sweep_config
-from testing import commands
+from testing import commands, folders
 
 SPACE = sweep_config.Config(
     samples=12,
@@ -85,14 +83,14 @@ class CommandTest(commands.CommandTest):
         self.assert_rejected(("study.log", "search.json"), "sweep", *flags, space)
 
 
-class RayTuneTest(absltest.TestCase):
+class RayTuneTest(folders.FolderTest):
     def test_best_trial_of_two_is_returned(self):
         fixed = ray_tune_search.CARTPOLE | {
             "run.env_frames": 1_500,
             "run.evaluate_every_env_frames": 500,
             "run.periodic_evaluation_episodes": 1,
         }
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "tune"
+        folder = self._folder / "tune"
         best = ray_tune_search.search(folder, fixed, num_trials=2)
         self.assertGreater(best.metrics["mean_return"], 5.0)
         self.assertBetween(best.config["learner.learning_rate"], 1e-4, 1e-2)

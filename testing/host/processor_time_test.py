@@ -1,20 +1,19 @@
 """Processor time includes threads and workers."""
 
 import os
-import pathlib
 import sys
-import tempfile
 import threading
 import time
 
 from absl.testing import absltest
 
 from laser_tf.host import process_launcher, processor_time
+from testing import folders
 
 _SPIN = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ntime.sleep(1000)"
 
 
-class ProcessorTimeTest(absltest.TestCase):
+class ProcessorTimeTest(folders.FolderTest):
     def test_work_of_threads_counts(self):
         def spin():
             end = time.thread_time() + 0.1
@@ -30,8 +29,7 @@ class ProcessorTimeTest(absltest.TestCase):
     def test_work_of_a_worker_and_its_child_counts(self):
         # The worker is the parent of the process that works.
         child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_SPIN!r}])"
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        output = pathlib.Path(folder, "output")
+        output = self._folder / "output"
         with output.open("wb") as file:
             worker = process_launcher.LaunchedProcess(
                 [sys.executable, "-c", child], dict(os.environ), [file.fileno()]

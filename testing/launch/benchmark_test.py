@@ -2,18 +2,15 @@
 
 import csv
 import json
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
-from testing import commands
+from testing import commands, folders
 
 
-class BenchmarkTest(absltest.TestCase):
+class BenchmarkTest(folders.FolderTest):
     def test_costs_of_a_run_and_of_its_parts(self):
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        output = pathlib.Path(folder, "costs.csv")
+        output = self._folder / "costs.csv"
         code, printed, errors = commands.run_forked(
             "benchmark", "--config=configs/laser.py:catch",
             "--config.replay.scheme=episodes", "--seconds=1", "--part_seconds=0.1", "--json",

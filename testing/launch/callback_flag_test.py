@@ -2,17 +2,15 @@
 
 import json
 import os
-import pathlib
 import subprocess
 import sys
-import tempfile
 
 import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks, errors
 from launch import command_line
-from testing import commands, messages, pages
+from testing import commands, documented_code, messages, pages
 
 _MODULE = """
 from laser_tf import callbacks
@@ -35,11 +33,7 @@ text = "a text"
 class CallbackFlagTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        (pathlib.Path(folder) / "own_callbacks.py").write_text(_MODULE)
-        sys.path.insert(0, folder)
-        self.addCleanup(sys.path.remove, folder)
-        self.addCleanup(sys.modules.pop, "own_callbacks", None)
+        self.enter_context(documented_code.importable({"own_callbacks": _MODULE}))
 
     def test_callbacks_have_their_arguments(self):
         mine = command_line.make_callback("own_callbacks:Mine(name=a, values=(1, 2.5))")

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import pathlib
-import tempfile
 
 from absl import flags
 from absl.testing import absltest, flagsaver, parameterized
@@ -13,14 +12,14 @@ from laser_tf.api import config_files
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
 from launch import config_flag
-from testing import messages
+from testing import folders, messages
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "")
 flags.DEFINE_bool("trust_config", False, "")
 _CONFIG = config_flag.ConfigFlag("laser:catch", resumes=True)
 
 
-class LoadTest(parameterized.TestCase):
+class LoadTest(folders.FolderTest):
     @parameterized.parameters(
         ("configs/laser_atari.py", "laser:atari"),
         ("sweep_laser_vizdoom", "sweeps:vizdoom"),
@@ -43,14 +42,14 @@ class LoadTest(parameterized.TestCase):
         ("config = 1", "get_config"),
     )
     def test_unusable_file_is_rejected_with_its_line(self, content, *named):
-        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "mine.py"
+        path = self._folder / "mine.py"
         path.write_text(content)
         with messages.raises(errors.UserError, path, *named) as caught:
             config_files.load(str(path))
         self.assertNotIn("\n", str(caught.exception))
 
 
-class ConfigFlagTest(parameterized.TestCase):
+class ConfigFlagTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
         self.enter_context(flagsaver.flagsaver())
@@ -141,10 +140,9 @@ class ConfigFlagTest(parameterized.TestCase):
             run_config.parse(self._values(argument, config=config))
 
     def _make_run(self, content: str) -> pathlib.Path:
-        run = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (run / "config.json").write_text(content)
-        flags.FLAGS["workdir"].value = str(run)
-        return run
+        (self._folder / "config.json").write_text(content)
+        flags.FLAGS["workdir"].value = str(self._folder)
+        return self._folder
 
     def test_run_directory_gives_its_configuration(self):
         parsed = run_config.parse(config_files.load("laser:minatar_multitask").to_dict())

@@ -2,11 +2,9 @@
 
 import contextlib
 import importlib.util
-import pathlib
 import re
 import shlex
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
@@ -18,7 +16,7 @@ from laser_tf.api import config_files
 from laser_tf.environments import gymnasium_suite
 from laser_tf.training import config_choices, run_config
 from launch import config_flag
-from testing import pages
+from testing import folders, pages
 from testing.environments import rollouts
 
 _PAGE = pages.text("docs/custom_configs.md")
@@ -36,10 +34,9 @@ def _train_commands() -> list[dict[str, str]]:
     return [dict(flag.removeprefix("--").split("=", 1) for flag in flags) for flags in commands]
 
 
-class DocumentedConfigTest(absltest.TestCase):
+class DocumentedConfigTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         config, wrapped, _ = _blocks("python")
         (self._folder / "my_config.py").write_text(config)
         (self._folder / "wrapped.py").write_text(wrapped)

@@ -7,14 +7,13 @@ import pty
 import signal
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands
+from testing import commands, folders
 
 CATCH = "--config=configs/laser.py:catch"
 COMMANDS = [
@@ -40,45 +39,40 @@ def _start_in_terminal(*arguments: str) -> tuple[subprocess.Popen, int]:
     return process, ours
 
 
-class ClosedTerminalTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
-    def _train(self) -> tuple[subprocess.Popen, int, pathlib.Path]:
-        workdir = self._folder / "run"
+class ClosedTerminalTest(folders.FolderTest):
+    def _train(self) -> tuple[subprocess.Popen, int]:
         process, terminal = _start_in_terminal(
-            "launch.train", CATCH, "--config.run.env_frames=10000000", f"--workdir={workdir}"
+            "launch.train", CATCH, "--config.run.env_frames=10000000", f"--workdir={self._workdir}"
         )
         self.addCleanup(process.kill)
         shown = b""
         while b"frames" not in shown:
             shown += os.read(terminal, 4096)
-        return process, terminal, workdir
+        return process, terminal
 
     def test_closed_terminal_saves_the_run(self):
-        process, terminal, workdir = self._train()
+        process, terminal = self._train()
         os.close(terminal)  # the system sends SIGHUP, and output fails from now on
         self.assertEqual(process.wait(timeout=120), -signal.SIGHUP)
-        self.assertNotEmpty(list((workdir / "checkpoints/learner").iterdir()))
-        self.assertNotEmpty(list((workdir / "checkpoints/replay").iterdir()))
-        self.assertGreater(len((workdir / "episodes.csv").read_text().splitlines()), 2)
+        self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))
+        self.assertNotEmpty(list((self._workdir / "checkpoints/replay").iterdir()))
+        self.assertGreater(len((self._workdir / "episodes.csv").read_text().splitlines()), 2)
 
     @pytest.mark.long
     def test_nohup_run_continues_until_sigterm(self):
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup: a child inherits it
         self.addCleanup(signal.signal, signal.SIGHUP, before)
-        process, terminal, workdir = self._train()
+        process, terminal = self._train()
         os.close(terminal)
-        length = _length(workdir / "episodes.csv")
+        length = _length(self._workdir / "episodes.csv")
         deadline = time.monotonic() + 60
-        while _length(workdir / "episodes.csv") <= length:
+        while _length(self._workdir / "episodes.csv") <= length:
             self.assertIsNone(process.poll())
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=120), -signal.SIGTERM)
-        self.assertNotEmpty(list((workdir / "checkpoints/learner").iterdir()))
+        self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))
 
 
 def _length(path: pathlib.Path) -> int:

@@ -1,15 +1,13 @@
 """The end of a training: an evaluation, or the signal that stopped it."""
 
 import math
-import pathlib
 import signal
-import tempfile
 import types
 
 from absl.testing import absltest, parameterized
 
 from launch import session
-from testing import fakes
+from testing import fakes, folders
 
 
 class _Run:
@@ -32,7 +30,7 @@ class _Run:
         self.finished = self._is_spent
 
 
-class SessionTest(parameterized.TestCase):
+class SessionTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -48,21 +46,21 @@ class SessionTest(parameterized.TestCase):
     def test_stopped_run_is_not_evaluated(self, number, is_spent, expected):
         # Evaluating would fail: there is no run in the folder.
         config = fakes.catch_config(run={"evaluation_episodes": 0 if number is None else 4})
-        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         run = _Run(number, is_spent=is_spent)
         with self.assertLogs(level="INFO") as logs:
-            self.assertEqual(session.train_and_evaluate(run, config, workdir), expected)
+            self.assertEqual(session.train_and_evaluate(run, config, self._folder), expected)
         self.assertNotIn("mean return", "".join(logs.output))
 
     def test_empty_directories_are_not_listed_as_results(self):
         config = fakes.catch_config(run={"evaluation_episodes": 0})
-        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (workdir / "videos").mkdir()
-        (workdir / "tensorboard").mkdir()
-        (workdir / "tensorboard" / "events").touch()
+        (self._folder / "videos").mkdir()
+        (self._folder / "tensorboard").mkdir()
+        (self._folder / "tensorboard" / "events").touch()
         with self.assertLogs(level="INFO") as logs:
-            session.evaluate(workdir, config)
-        self.assertEqual([line.split()[-1] for line in logs.output], [str(workdir / "tensorboard")])
+            session.evaluate(self._folder, config)
+        self.assertEqual(
+            [line.split()[-1] for line in logs.output], [str(self._folder / "tensorboard")]
+        )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from launch import command_line, subcommand
-from testing import messages
+from testing import folders, messages
 
 # In place of launch.sweep: saves for a second when it is asked to end.
 SWEEP = f"""#!{sys.executable}
@@ -55,15 +55,16 @@ if sys.argv[-1] == "failed":
 """
 
 
-class RunAllTest(absltest.TestCase):
+class RunAllTest(folders.FolderTest):
     def _run(self, *names_and_waits, at_once):
         """Runs a command each, which ends when another one has started or b has failed."""
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        program = folder / "command"
+        program = self._folder / "command"
         program.write_text(TRAIN)
         program.chmod(0o700)
         commands = [
-            subcommand.Command("train", (str(folder / n), wait), n, folder / "logs" / f"{n}.log")
+            subcommand.Command(
+                "train", (str(self._folder / n), wait), n, self._folder / "logs" / f"{n}.log"
+            )
             for n, wait in names_and_waits
         ]
         handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -74,8 +75,8 @@ class RunAllTest(absltest.TestCase):
                 subcommand.run_all(commands, at_once)
             finally:
                 self.assertEqual(signal.getsignal(signal.SIGTERM), signal.SIG_DFL)
-                started = {n for n, _ in names_and_waits if (folder / n).exists()}
-                logs = {p.name: p.read_text().splitlines()[0] for p in folder.glob("logs/*")}
+                started = {n for n, _ in names_and_waits if (self._folder / n).exists()}
+                logs = {p.name: p.read_text().splitlines()[0] for p in self._folder.glob("logs/*")}
                 self.assertEqual(logs, {f"{n}.log": f"all of {n}" for n in started})
                 self.assertEqual("".join(sorted(started)), self.expected)
 

@@ -5,14 +5,13 @@ import os
 import pathlib
 import signal
 import subprocess
-import tempfile
 import time
 
 import pytest
 from absl.testing import absltest
 
 from laser_tf.monitoring import evaluation_log
-from testing import commands
+from testing import commands, folders
 
 pytestmark = pytest.mark.long
 
@@ -35,11 +34,7 @@ def _workers() -> set[int]:
     return workers
 
 
-class PeriodicEvaluationsTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-
+class PeriodicEvaluationsTest(folders.FolderTest):
     def _train(self) -> subprocess.Popen:
         process = commands.start("train", *FLAGS, f"--workdir={self._workdir}")
         self.addCleanup(process.kill)

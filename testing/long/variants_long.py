@@ -1,14 +1,11 @@
 """Further variants of agents learn catch, see `training_test`."""
 
-import pathlib
-import tempfile
-
 import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.evaluation import run_evaluation
 from laser_tf.training import run_config
-from testing import fakes, runs
+from testing import fakes, folders, runs
 
 pytestmark = pytest.mark.long
 
@@ -19,7 +16,7 @@ _ND = {"core": "none", "distributional": False}
 _TRUST_TIS = {"importance": "truncated", "trust_region": True}
 
 
-class VariantsTest(parameterized.TestCase):
+class VariantsTest(folders.FolderTest):
     @parameterized.named_parameters(
         ("prioritised_laser", fakes.catch_config(replay=_PRIORITISED, run={"env_frames": 60_000})),
         (
@@ -40,9 +37,8 @@ class VariantsTest(parameterized.TestCase):
         ("trust_tis", fakes.acer_catch_config("a3c", agent=_TRUST_TIS, run=_RUN)),
     )
     def test_variant_learns_catch(self, config: run_config.RunConfig):
-        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-        runs.train(config, workdir)
-        summary = run_evaluation.evaluate(workdir, episodes=50, seed=2, video=False)
+        runs.train(config, self._workdir)
+        summary = run_evaluation.evaluate(self._workdir, episodes=50, seed=2, video=False)
         self.assertGreater(summary["mean_return"], 0.7)
 
 

@@ -1,9 +1,7 @@
 """Tests of the log of episodes: rows, crashes, full disks, damage and resumed runs."""
 
 import logging
-import pathlib
 import resource
-import tempfile
 import threading
 
 import numpy as np
@@ -11,7 +9,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.monitoring import episode_log
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 
 HEADER = "env_frames,task,return,length\n"
 
@@ -20,14 +18,13 @@ def _row(env_frames: int, task: str, episode_return: float, length: int = 9) -> 
     return episode_log.Row(env_frames, task, episode_return, length)
 
 
-class EpisodeLogTest(parameterized.TestCase):
+class EpisodeLogTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._path = self._workdir / "episodes.csv"
+        self._path = self._folder / "episodes.csv"
 
     def _log(self) -> episode_log.EpisodeLog:
-        return episode_log.EpisodeLog(self._workdir, ("pong", "breakout"))
+        return episode_log.EpisodeLog(self._folder, ("pong", "breakout"))
 
     def test_flushed_rows_are_read_by_task(self):
         log = self._log()
@@ -41,7 +38,7 @@ class EpisodeLogTest(parameterized.TestCase):
         log.flush()
         rows = "400,pong,-21,800\n480,breakout,0.125,30\n480,pong,1234567,900\n"
         self.assertEqual(self._path.read_text(), HEADER + rows)
-        episodes = episode_log.read(self._workdir)
+        episodes = episode_log.read(self._folder)
         self.assertEqual(sorted(episodes), ["breakout", "pong"])
         np.testing.assert_array_equal(episodes["pong"].env_frames, [400, 480])
         np.testing.assert_array_equal(episodes["pong"].returns, [-21.0, 1234567.0])
@@ -69,13 +66,13 @@ class EpisodeLogTest(parameterized.TestCase):
     def test_incomplete_last_row_is_omitted(self, torn):
         self._path.write_text(HEADER + "100,pong,7,9\n" + torn)
         with self.assertNoLogs(level=logging.WARNING):
-            episodes = episode_log.read(self._workdir)
+            episodes = episode_log.read(self._folder)
         np.testing.assert_array_equal(episodes["pong"].returns, [7.0])
 
     def test_damaged_rows_are_logged_and_the_others_read(self):
         self._path.write_bytes(HEADER.encode() + b"100,pong,7,9\n\0\0\xff\n1,2\n200,pong,8,9\n")
         with self.assertLogs(level=logging.WARNING) as logs:
-            episodes = episode_log.read(self._workdir)
+            episodes = episode_log.read(self._folder)
         messages.assert_names(logs.output[0], self._path, 2)
         np.testing.assert_array_equal(episodes["pong"].returns, [7.0, 8.0])
 
@@ -85,7 +82,7 @@ class EpisodeLogTest(parameterized.TestCase):
     def test_numbers_out_of_range_are_damaged_rows(self, row):
         self._path.write_text(f"{HEADER}{row}\n200,pong,8,9\n")
         with self.assertLogs(level=logging.WARNING):
-            episodes = episode_log.read(self._workdir)
+            episodes = episode_log.read(self._folder)
         np.testing.assert_array_equal(episodes["pong"].returns, [8.0])
         with self.assertLogs(level=logging.WARNING):
             self.assertLen(self._log().resume(1_000), 1)
@@ -109,7 +106,7 @@ class EpisodeLogTest(parameterized.TestCase):
             with messages.raises(run_directory.WorkdirError, self._path) as caught:
                 call()
             self.assertNotIn("\n", str(caught.exception))
-        self.assertEqual(list(self._workdir.iterdir()), [self._path])
+        self.assertEqual(list(self._folder.iterdir()), [self._path])
         self.assertEqual(self._path.read_bytes(), content)
 
     @parameterized.named_parameters(
@@ -123,7 +120,7 @@ class EpisodeLogTest(parameterized.TestCase):
         with self.assertNoLogs(level=logging.WARNING):
             self._log().resume(1_000)
         self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
-        self.assertEqual(list(self._workdir.iterdir()), [self._path])
+        self.assertEqual(list(self._folder.iterdir()), [self._path])
 
     def test_few_unreadable_rows_are_kept_in_a_copy(self):
         kept = HEADER + "100,pong,1,9\n200,pong,2,9\n"
@@ -136,14 +133,14 @@ class EpisodeLogTest(parameterized.TestCase):
                 self.assertLen(self._log().resume(500), 2)
             self.assertLen(logs.output, 1)
             self.assertEqual(self._path.read_text(), kept)
-            found = [path.read_text() for path in sorted(self._workdir.glob("*.damaged*"))]
+            found = [path.read_text() for path in sorted(self._folder.glob("*.damaged*"))]
             self.assertEqual(found, copies)
-        self.assertTrue((self._workdir / "episodes.csv.damaged").exists())
+        self.assertTrue((self._folder / "episodes.csv.damaged").exists())
 
     def test_without_a_file_or_rows_there_are_no_episodes(self):
-        self.assertEmpty(episode_log.read(self._workdir))
+        self.assertEmpty(episode_log.read(self._folder))
         self._path.write_text(HEADER)
-        self.assertEmpty(episode_log.read(self._workdir))
+        self.assertEmpty(episode_log.read(self._folder))
 
     @parameterized.parameters(0, 5)
     def test_failed_write_is_logged_once_and_repeated(self, written_bytes):
@@ -168,8 +165,8 @@ class EpisodeLogTest(parameterized.TestCase):
         self.assertEqual(self._path.read_text(), HEADER + "100,pong,1,9\n200,pong,2,9\n")
 
     def test_missing_directory_is_rejected(self):
-        log = episode_log.EpisodeLog(self._workdir / "none", ("pong",))
-        with messages.raises(run_directory.WorkdirError, self._workdir / "none/episodes.csv"):
+        log = episode_log.EpisodeLog(self._folder / "none", ("pong",))
+        with messages.raises(run_directory.WorkdirError, self._folder / "none/episodes.csv"):
             log.resume(None)
 
     def test_episodes_of_several_threads_are_complete(self):
@@ -186,7 +183,7 @@ class EpisodeLogTest(parameterized.TestCase):
         while any(actor.is_alive() for actor in actors):
             log.flush()
         log.flush()
-        returns = episode_log.read(self._workdir)["pong"].returns
+        returns = episode_log.read(self._folder)["pong"].returns
         np.testing.assert_array_equal(np.sort(returns), np.repeat(np.arange(5_000), 2))
 
 

@@ -1,13 +1,10 @@
 """Tests of the log of periodic evaluations and their metrics."""
 
-import pathlib
-import tempfile
-
 from absl.testing import absltest
 
 from laser_tf.evaluation import episode_runner
 from laser_tf.monitoring import evaluation_log
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 HEADER = (
     "env_frames,learner_updates,task,episodes,mean_return,standard_deviation,median_return,"
@@ -26,14 +23,13 @@ def _summary(env_frames: int, task: str, *returns: list[float], suite: str = "mi
     return episode_runner.summarise_returns(config.environment, episodes) | counts
 
 
-class EvaluationLogTest(absltest.TestCase):
+class EvaluationLogTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._path = self._workdir / "evaluations.csv"
+        self._path = self._folder / "evaluations.csv"
 
     def test_evaluation_is_one_row_per_task(self):
-        log = evaluation_log.EvaluationLog(self._workdir)
+        log = evaluation_log.EvaluationLog(self._folder)
         self.assertFalse(log.exists())
         log.resume(None)
         self.assertTrue(log.exists())
@@ -55,7 +51,7 @@ class EvaluationLogTest(absltest.TestCase):
         damaged = (row.replace(",,", ","), row.replace("1.25", ""), row.replace("0.5", ""))
         self._path.write_text(HEADER + row + "".join(damaged) + row)
         with self.assertLogs(level="WARNING") as logs:
-            self.assertLen(evaluation_log.EvaluationLog(self._workdir).read(), 2)
+            self.assertLen(evaluation_log.EvaluationLog(self._folder).read(), 2)
         messages.assert_names(logs.output[0], self._path, 3)
 
 

@@ -5,7 +5,6 @@ import math
 import pathlib
 import re
 import resource
-import tempfile
 
 import imageio.v2 as imageio
 import numpy as np
@@ -21,16 +20,12 @@ from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from laser_tf.monitoring import evaluation_log, tensorboard
-from testing import messages
+from testing import folders, messages
 
 NAME = "loss/policy"
 
 
-class MetricsTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class MetricsTest(folders.FolderTest):
     def _accumulator(self) -> event_accumulator.EventAccumulator:
         return event_accumulator.EventAccumulator(str(self._folder)).Reload()
 

@@ -1,7 +1,5 @@
 """Tests the inputs of the core, encoded actions, and the checkpoint keys of networks."""
 
-import tempfile
-
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest, parameterized
@@ -9,6 +7,7 @@ from dm_env import specs
 
 from laser_tf import observations, types
 from laser_tf.networks import trunk, trunk_config, trunk_network
+from testing import folders
 
 SPEC = types.EnvironmentSpec(specs.Array([2], np.float32), specs.DiscreteArray(3))
 CONFIG = trunk_config.TrunkConfig(mlp_units=(4,), core="lstm", core_size=5)
@@ -20,7 +19,7 @@ def _step(**fields) -> types.EnvOutput:
     return blank._replace(is_first=tf.zeros([1, 1], tf.bool), **fields)
 
 
-class TrunkTest(parameterized.TestCase):
+class TrunkTest(folders.FolderTest):
     def test_core_reads_clipped_rewards_and_actions(self):
         tf.keras.utils.set_random_seed(1)
         made = trunk.Trunk(CONFIG, SPEC, "float32")
@@ -72,8 +71,7 @@ class TrunkTest(parameterized.TestCase):
     def test_checkpoint_keys_are_trunk_and_head(self, make, settings):
         network = make(CONFIG, SPEC, "float32", **settings)
         network(_step(), network.initial_state(1))
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        path = tf.train.Checkpoint(network=network).write(f"{folder}/weights")
+        path = tf.train.Checkpoint(network=network).write(f"{self._folder}/weights")
         keys = [name.split("/") for name, _ in tf.train.list_variables(path)]
         parts = {key[1] for key in keys if key[0] == "network"}
         self.assertEqual(parts, {"_trunk", "_head"})

@@ -11,6 +11,7 @@ from laser_tf import errors
 from laser_tf.plotting import atari5
 from laser_tf.scores import atari5 as scores
 from laser_tf.scores import reference
+from testing import folders
 from testing.plotting import run_logs
 
 MILLION = 1_000_000
@@ -117,11 +118,10 @@ class Atari5Test(absltest.TestCase):
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
 
 
-class NoRunsTest(absltest.TestCase):
+class NoRunsTest(folders.FolderTest):
     def test_no_runs_are_rejected(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         with self.assertRaises(errors.UserError):
-            atari5.write({"phoenix": {"LASER": [folder / "missing"]}}, folder)
+            atari5.write({"phoenix": {"LASER": [self._folder / "missing"]}}, self._folder)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from absl.testing import absltest
 
 from laser_tf.plotting import atari
 from laser_tf.scores import reference
+from testing import folders
 from testing.plotting import run_logs
 
 MILLION = 1_000_000
@@ -119,12 +120,11 @@ class MilestonesTest(absltest.TestCase):
         self.assertEqual([float(pong[0]["mean"]), float(pong[-1]["mean"])], [-14, 4])
 
 
-class ShortRunTest(absltest.TestCase):
+class ShortRunTest(folders.FolderTest):
     def test_shorter_run_is_compared_at_its_end(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        run = _write_run(folder / "p", "pong", 20_080, [(9_000, -21.0), (20_000, -19.0)])
-        atari.write({"pong": {"LASER": [run]}}, folder)
-        (row,) = run_logs.read_csv(folder / "returns.csv")
+        run = _write_run(self._folder / "p", "pong", 20_080, [(9_000, -21.0), (20_000, -19.0)])
+        atari.write({"pong": {"LASER": [run]}}, self._folder)
+        (row,) = run_logs.read_csv(self._folder / "returns.csv")
         self.assertEqual((row["env_frames"], row["mean"], row["rainbow"]), ("20080", "-20", ""))
 
 

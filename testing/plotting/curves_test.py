@@ -10,18 +10,14 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.plotting import curves, tables
 from laser_tf.scores import reference
-from testing import messages
+from testing import folders, messages
 from testing.plotting import run_logs
 
 LABELS = ("LASER", "IMPALA", "ACER", "R2D2", "Reactor")
 GAMES = ("breakout", "space_invaders")
 
 
-class CurvesTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class CurvesTest(folders.FolderTest):
     def _run(self, name, episodes, **others):
         return run_logs.write_run(self._folder / name, episodes, **others)
 

@@ -1,8 +1,6 @@
 """Members next to companions that collapse, from small sweeps with results by hand."""
 
 import json
-import pathlib
-import tempfile
 
 from absl.testing import absltest
 
@@ -10,7 +8,7 @@ from laser_tf import errors
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.plotting import sharing
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 from testing.plotting import run_logs
 
 RATES = {"member_00": 1e-3, "member_01": 1e-3, "member_02": 0.5}
@@ -40,10 +38,9 @@ def _write_sweep(folder, label, seed, offset, returns):
         writer.write(1_500, {"policy/entropy": 0.25, "vtrace/advantage_own": 2.0})
 
 
-class SharingTest(absltest.TestCase):
+class SharingTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._sweeps = {}
         for ending, offset in (("", 0.0), (", +1 a step", 1.0)):
             for condition in ("a replay each", "naive sharing"):

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -13,7 +11,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import batch_sources, client, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import alternating, base
-from testing import fakes
+from testing import fakes, folders
 
 T = 5
 SIGNATURE = fakes.signature(
@@ -58,13 +56,12 @@ class CountsTest(parameterized.TestCase):
             self.assertNotEqual(_counts(4.0, seed, 50).tolist(), counts)
 
 
-class AlternatingBatchesTest(absltest.TestCase):
+class AlternatingBatchesTest(folders.FolderTest):
     """On a real server."""
 
     def setUp(self):
         super().setUp()
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        served = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(folder) / "r")
+        served = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "r")
         self.addCleanup(served.stop)
         self._replay = served.connect()
 

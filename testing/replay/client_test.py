@@ -20,7 +20,7 @@ from laser_tf.replay import (
     stored_unroll,
 )
 from laser_tf.replay.schemes import base, contextual, mixed, replay_only, sequences
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -38,12 +38,11 @@ def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.
     return scheme(**(values | overrides))
 
 
-class ReplayClientTest(parameterized.TestCase):
+class ReplayClientTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
         # A server that is slow on a busy machine is not silent.
         self.enter_context(mock.patch.object(connection, "POLL_TIMEOUT_SECONDS", 30))
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
 
     def _serve(self, config: base.ReplayScheme, is_external: bool = True) -> base.ReplayScheme:
         """Starts a server; returns the configuration with its address."""

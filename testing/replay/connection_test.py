@@ -2,9 +2,7 @@
 
 import dataclasses
 import errno
-import pathlib
 import socket
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -12,7 +10,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.replay import connection, server, server_address, tables
 from laser_tf.replay.schemes import base, episodes, mixed
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -104,11 +102,10 @@ class LivenessTest(absltest.TestCase):
             self._answer(age=54)
 
 
-class CompatibilityTest(parameterized.TestCase):
+class CompatibilityTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        directory = self.enter_context(tempfile.TemporaryDirectory())
-        self._server = server.ReplayServer(CONFIG, SIGNATURE, pathlib.Path(directory) / "replay")
+        self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
 
     def _check(self, config=CONFIG, signature=SIGNATURE, queue=base.QUEUE) -> None:

@@ -1,7 +1,5 @@
 """Tests of leases of queues, on a real server."""
 
-import pathlib
-import tempfile
 import threading
 import time
 
@@ -9,18 +7,17 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import lease, server
 from laser_tf.replay.schemes import mixed
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 SIGNATURE = fakes.signature(fakes.image_spec((4, 3, 1), 3), (), unroll_length=5, frame_stack=2)
 CONFIG = mixed.Mixed(unroll_length=5, frame_stack=2, batch_size=4)
 NEVER_SECONDS = 60.0
 
 
-class LeaseTest(parameterized.TestCase):
+class LeaseTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        directory = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._server = server.ReplayServer(CONFIG, SIGNATURE, directory / "r", is_external=True)
+        self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "r", is_external=True)
         self.addCleanup(self._server.stop)
 
     def _acquire(

@@ -3,9 +3,7 @@
 import contextlib
 import ctypes
 import logging
-import pathlib
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import client, dataset, memory, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 T = 5
 SPEC = fakes.image_spec((64, 64, 1), 3)
@@ -37,10 +35,9 @@ def _machine(free: float, total: float) -> Iterator[None]:
         yield
 
 
-class MemoryLimitTest(absltest.TestCase):
+class MemoryLimitTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._server = server.ReplayServer(CONFIG, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
         self._replay = self._server.connect()
@@ -158,7 +155,7 @@ class MemoryLimitTest(absltest.TestCase):
         self.assertEqual(CONFIG.min_memory_unrolls, 20_000 + 4)
 
 
-class MemoryEstimateTest(parameterized.TestCase):
+class MemoryEstimateTest(folders.FolderTest):
     """Estimates for unrolls of five steps, which store six images."""
 
     @parameterized.named_parameters(
@@ -175,14 +172,13 @@ class MemoryEstimateTest(parameterized.TestCase):
         config = scheme(unroll_length=T, frame_stack=1, batch_size=4, capacity=10_000 * T, **values)
         in_reverb = memory.reverb_unroll_bytes(SIGNATURE)
         full = config.capacity / T * (in_reverb if scheme.replay_table else UNROLL_BYTES)
-        folder = self.enter_context(tempfile.TemporaryDirectory())
 
         def start(left: float) -> list[str]:
             with (
                 _machine(left, 2 * full),
                 mock.patch.object(logging.getLogger(), "handle") as handle,
             ):
-                path = pathlib.Path(folder) / f"{left:.0f}"
+                path = self._folder / f"{left:.0f}"
                 served = server.ReplayServer(config, SIGNATURE, path)
                 self.addCleanup(served.stop)
                 replay = client.ReplayClient(served.connect(), served)
@@ -216,8 +212,7 @@ class MemoryEstimateTest(parameterized.TestCase):
         signature = fakes.signature(
             fakes.image_spec((2, 2, 1), 3), (), unroll_length=T, frame_stack=1
         )
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        served = server.ReplayServer(CONFIG, signature, pathlib.Path(folder) / "replay")
+        served = server.ReplayServer(CONFIG, signature, self._folder / "replay")
         self.addCleanup(served.stop)
         stream = resilient_writer.UnrollStream(served.connect(), {"replay": True})
         blank = stored_unroll.blank(signature)

@@ -3,8 +3,6 @@
 import dataclasses
 import io
 import math
-import pathlib
-import tempfile
 import time
 from collections.abc import Callable
 from unittest import mock
@@ -16,7 +14,7 @@ from configs import sweeps
 from laser_tf import errors
 from laser_tf.sweeps import coordinator, lineage, sweep_config
 from laser_tf.workdir import atomic
-from testing import messages
+from testing import folders, messages
 
 TUNED = {"learner.learning_rate": 1e-3, "agent.entropy_cost": 1e-2, "learner.rmsprop_epsilon": 0.1}
 
@@ -25,10 +23,9 @@ def _weights(name: str) -> dict[str, np.ndarray]:
     return {"member/weights": np.frombuffer(name.encode(), np.uint8)}
 
 
-class CoordinatorTest(absltest.TestCase):
+class CoordinatorTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)

@@ -6,12 +6,11 @@ import itertools
 import math
 import pathlib
 import random
-import tempfile
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.sweeps import lineage, population
-from testing import messages
+from testing import folders, messages
 
 RATE, ENTROPY = "learner.learning_rate", "agent.entropy_cost"
 BOTH = {RATE: 1e-3, ENTROPY: 1e-2}
@@ -224,7 +223,7 @@ class ReadyTest(parameterized.TestCase):
         self.assertIsNone(made.latest("a2"))
 
 
-class RestartTest(parameterized.TestCase):
+class RestartTest(folders.FolderTest):
     @parameterized.parameters(PBT, IMPALA)
     def test_restart_anywhere_changes_no_decision(self, config):
         calls, generator = [], random.Random(3)
@@ -236,7 +235,7 @@ class RestartTest(parameterized.TestCase):
             frames[member] += generator.randint(50, 250)
         made = _population(config)
         expected = [_decide(made, *call) for call in calls]
-        path = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "lineage.csv"
+        path = self._folder / "lineage.csv"
         decided = [_decide(population.Population(config, path), *call) for call in calls]
         self.assertEqual(decided, expected)
         self.assertGreater(sum(record.parent is not None for record in decided), 3)

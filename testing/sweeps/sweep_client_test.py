@@ -1,7 +1,5 @@
 """The client of a sweep: decisions of a population, reports, and copies of an agent."""
 
-import pathlib
-import tempfile
 import time
 from typing import Any
 
@@ -13,15 +11,14 @@ from laser_tf.environments import factory
 from laser_tf.monitoring import episode_log, reporting
 from laser_tf.sweeps import coordinator, sweep_client, sweep_config
 from laser_tf.training import assembly, learner, named_variables
-from testing import messages
+from testing import folders, messages
 
 COPYING, COPIED = "member_00", "member_01"
 
 
-class SweepClientTest(absltest.TestCase):
+class SweepClientTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         values = sweeps.get_config("catch").to_dict()
         values["population"] = {"method": "pbt", "ready_env_frames": 100}
         self._config = sweep_config.parse(values)

@@ -3,17 +3,16 @@
 import itertools
 import math
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 
 from laser_tf.monitoring import tensorboard
+from testing import folders
 from tools.chaos import faults, results
 
 
-class ChaosTest(absltest.TestCase):
+class ChaosTest(folders.FolderTest):
     def test_faults_repeat_after_all_kinds(self):
         kinds = list(itertools.islice(faults.shuffle(seed=3), 2 * len(faults.KINDS)))
         for half in (kinds[: len(faults.KINDS)], kinds[len(faults.KINDS) :]):
@@ -31,14 +30,13 @@ class ChaosTest(absltest.TestCase):
         self.assertEqual((a["recovered_max_seconds"], b["recovered_max_seconds"]), ("6.0", "never"))
 
     def test_curves_count_over_processes_and_dropped_rows(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self.assertEqual(results.read_curves(folder).env_frames, 0)
+        self.assertEqual(results.read_curves(self._folder).env_frames, 0)
         for process, rows in ((1, ((100, 0), (300, 2), (400, 5))), (2, ((200, 1), (500, 1)))):
             with mock.patch.object(os, "getpid", return_value=process):
-                writer = tensorboard.MetricsWriter(folder)
+                writer = tensorboard.MetricsWriter(self._folder)
                 for env_frames, lost in rows:
                     writer.write(env_frames, {"replay/lost_unrolls": lost, "loss/total": math.inf})
-        curves = results.read_curves(folder)
+        curves = results.read_curves(self._folder)
         self.assertEqual([count for _, _, count in curves.steps], [0, 2, 3, 1, 0])
         self.assertEqual(curves.totals, {"lost_unrolls": 6, "duplicated_unrolls": 0})
         self.assertEqual((curves.env_frames, curves.dropped_updates), (600, 0))

@@ -1,8 +1,6 @@
 """Runs on an environment with action masks: learning, evaluation and export."""
 
 import dataclasses
-import pathlib
-import tempfile
 
 import gymnasium
 import numpy as np
@@ -14,7 +12,7 @@ from laser_tf.evaluation import run_evaluation
 from laser_tf.export import act, exporter
 from laser_tf.monitoring import episode_log
 from laser_tf.training import run_config
-from testing import fakes, runs
+from testing import fakes, folders, runs
 from testing.environments import masked_doors
 
 DOORS = "testing.environments.masked_doors:Doors-v0"
@@ -32,12 +30,7 @@ def _config(agent="laser", **environment):
     return run_config.parse(values)
 
 
-class ActionMasksTest(absltest.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._workdir = self._folder / "run"
-
+class ActionMasksTest(folders.FolderTest):
     @pytest.mark.long
     def test_laser_without_masks_fails(self):
         run = runs.train(_config(arguments="masks=False"), self._workdir)

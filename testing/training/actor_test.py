@@ -1,28 +1,22 @@
 """Tests of actors: faults of environments, long episodes and stalls."""
 
-import pathlib
-import tempfile
 import threading
 from unittest import mock
 
 import numpy as np
-from absl.testing import absltest, parameterized
+from absl.testing import absltest
 
 from laser_tf import errors, types
 from laser_tf.environments import catch, episode_statistics, faults
 from laser_tf.monitoring import tensorboard
 from laser_tf.training import acting, actor, learner_checkpoints
-from testing import fakes, messages, runs
+from testing import fakes, folders, messages, runs
 from testing.environments import counting_environments
 
 _STEP = catch.Catch._step
 
 
-class FailingEnvironmentsTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-
+class FailingEnvironmentsTest(folders.FolderTest):
     def _replace_step(self, step):
         self.enter_context(mock.patch.object(catch.Catch, "_step", step))
 

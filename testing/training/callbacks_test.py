@@ -1,7 +1,5 @@
 """Callbacks of whole runs on catch: calls, stops and errors."""
 
-import pathlib
-import tempfile
 import threading
 from unittest import mock
 
@@ -10,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.training import callbacks, learner_checkpoints
-from testing import fakes, runs
+from testing import fakes, folders, runs
 
 HOOKS = (
     "on_start", "on_update", "on_metrics", "on_episode", "on_evaluation", "on_checkpoint", "on_end"
@@ -82,11 +80,7 @@ class InstantEvaluator:
         return outcome
 
 
-class CallbacksTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-
+class CallbacksTest(folders.FolderTest):
     def _config(self, **run):
         return fakes.catch_config(run={"env_frames": 800} | run)
 

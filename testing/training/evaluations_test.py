@@ -1,7 +1,5 @@
 """Tests of evaluations during training: schedule, weights, results and failures."""
 
-import pathlib
-import tempfile
 import types
 from unittest import mock
 
@@ -12,7 +10,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.environments import worker_pool
 from laser_tf.monitoring import evaluation_log, tensorboard
 from laser_tf.training import evaluations
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 PERIOD = 100  # env frames
 CONFIG = fakes.catch_config(run={"evaluate_every_env_frames": PERIOD})
@@ -50,13 +48,12 @@ class _Evaluator:
         }
 
 
-class EvaluationsTest(parameterized.TestCase):
+class EvaluationsTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._evaluator = _Evaluator()
         self._variable = tf.Variable([0.0])
-        self._writer = tensorboard.MetricsWriter(self._workdir / "tensorboard")
+        self._writer = tensorboard.MetricsWriter(self._folder / "tensorboard")
 
     def _make(
         self, env_frames: int | None = None, evaluates: bool = True
@@ -64,7 +61,7 @@ class EvaluationsTest(parameterized.TestCase):
         """Evaluations that are new, or resumed at a number of frames."""
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         evaluator = self._evaluator if evaluates else None
-        made = evaluations.Evaluations(CONFIG, self._workdir, agent, evaluator, mock.Mock())
+        made = evaluations.Evaluations(CONFIG, self._folder, agent, evaluator, mock.Mock())
         made.resume(env_frames)
         return made
 
@@ -74,7 +71,7 @@ class EvaluationsTest(parameterized.TestCase):
             periodic.update(env_frames, env_frames // 10, self._writer)
 
     def _rows(self) -> list[int]:
-        return [row.env_frames for row in evaluation_log.EvaluationLog(self._workdir).read()]
+        return [row.env_frames for row in evaluation_log.EvaluationLog(self._folder).read()]
 
     def test_weights_of_each_period_are_evaluated(self):
         periodic = self._make()
@@ -112,7 +109,7 @@ class EvaluationsTest(parameterized.TestCase):
         self._writer.write(180, {tensorboard.RETURN: 0.75})
         self._offer(periodic, 190)
         self._writer.write(220, {tensorboard.RETURN: 0.8})
-        (row,) = evaluation_log.EvaluationLog(self._workdir).read()
+        (row,) = evaluation_log.EvaluationLog(self._folder).read()
         self.assertEqual(row[:4], (100, 10, "catch", 2))
         self.assertEqual(row[4:9], (0.25, 1.5, 0.25, -1.25, 1.75))
         self.assertIsNone(row.normalised_score)
@@ -122,7 +119,7 @@ class EvaluationsTest(parameterized.TestCase):
             ("throughput/evaluation_seconds", ([100], [2.5])),
             (tensorboard.RETURN, ([180, 220], [0.75, 0.8])),
         ):
-            frames, values = tensorboard.read_scalars(self._workdir / "tensorboard", name)
+            frames, values = tensorboard.read_scalars(self._folder / "tensorboard", name)
             np.testing.assert_array_equal(frames, expected[0])
             np.testing.assert_allclose(values, expected[1])
 
@@ -172,7 +169,7 @@ class EvaluationsTest(parameterized.TestCase):
 
     @parameterized.parameters(False, True)
     def test_without_an_evaluator_no_log_is_created(self, was_evaluated):
-        path = self._workdir / evaluation_log.FILE
+        path = self._folder / evaluation_log.FILE
         if was_evaluated:  # before it was switched off
             before = self._make()
             for frames in (100, 200):
@@ -207,7 +204,7 @@ class EvaluationsTest(parameterized.TestCase):
     def test_last_evaluation_delays_the_end_up_to_a_limit(self):
         agent = types.SimpleNamespace(acting_variables=(self._variable,))
         periodic = evaluations.Evaluations(
-            CONFIG, self._workdir, agent, self._evaluator, mock.Mock(), last_seconds=0.1
+            CONFIG, self._folder, agent, self._evaluator, mock.Mock(), last_seconds=0.1
         )
         periodic.resume(None)
         self._offer(periodic, 100)

@@ -1,8 +1,6 @@
 """Tests of replay that holds values which no actor of the run writes."""
 
 import itertools
-import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -14,7 +12,7 @@ from laser_tf import types
 from laser_tf.distributions import gaussian
 from laser_tf.replay import batch_sources, resilient_writer, stored_unroll, unroll_check
 from laser_tf.replay.schemes import replay_only
-from testing import fakes, runs
+from testing import fakes, folders, runs
 
 
 def _filled(array: np.ndarray, value: float) -> np.ndarray:
@@ -148,7 +146,7 @@ class CountTest(parameterized.TestCase):
         self.assertBetween(batch.new_steps, config.steps_per_update, 10_000)
 
 
-class RunTest(parameterized.TestCase):
+class RunTest(folders.FolderTest):
     """Runs in whose replay one of eight unrolls is forged."""
 
     @parameterized.named_parameters(
@@ -164,12 +162,11 @@ class RunTest(parameterized.TestCase):
             field = next(fields)
             append(self, _forged(data, field) if field else data)
 
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         with (
             mock.patch.object(resilient_writer.ResilientWriter, "append", append_forged),
             self.assertLogs(level="WARNING") as logs,
         ):
-            run = runs.train(make_config(**sections), folder / "run")
+            run = runs.train(make_config(**sections), self._workdir)
         self.assertTrue(run.finished)
         self.assertEqual(run.counters.non_finite_updates, 0)
         self.assertLess(len([line for line in logs.output if "not valid" in line]), 8)

@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -11,7 +10,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.training import learner_checkpoints, named_variables
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 
 
 class _Module(tf.Module):
@@ -43,11 +42,7 @@ class _Learner(tf.Module):
             self._variables = agent.trainable_variables
 
 
-class ChangedAgentTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class ChangedAgentTest(folders.FolderTest):
     def _checkpoints(self, learner: tf.Module) -> learner_checkpoints.LearnerCheckpoints:
         return learner_checkpoints.LearnerCheckpoints(self._folder, learner)
 
@@ -80,11 +75,7 @@ class ChangedAgentTest(parameterized.TestCase):
         np.testing.assert_array_equal(before, [v.numpy() for v in agent.trainable_variables])
 
 
-class LearnerCheckpointsTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class LearnerCheckpointsTest(folders.FolderTest):
     def _saved(self, *numbers: int) -> learner_checkpoints.LearnerCheckpoints:
         module = _Module()
         checkpoints = learner_checkpoints.LearnerCheckpoints(self._folder, module)

@@ -1,8 +1,6 @@
 """Tests of writers and batches whose replay server is killed, moved or frozen."""
 
 import functools
-import pathlib
-import tempfile
 import threading
 import time
 from unittest import mock
@@ -24,7 +22,7 @@ from laser_tf.replay import (
     writers,
 )
 from laser_tf.replay.schemes import alternating, base, mixed, online, sequences
-from testing import fakes, messages, replay_processes
+from testing import fakes, folders, messages, replay_processes
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -46,10 +44,9 @@ def _unroll(number: int) -> stored_unroll.StoredUnroll:
     return zeros._replace(new_steps=np.int64(T), stream=np.int64(STREAM), number=np.int64(number))
 
 
-class LostServerTest(absltest.TestCase):
+class LostServerTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._seen: list[int] = []  # numbers of the online rows, in the order of their coming
@@ -242,10 +239,9 @@ def _row(number: int, environments: int) -> types.EnvOutput:
     )
 
 
-class LostSequencesTest(absltest.TestCase):
+class LostSequencesTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self._stop = threading.Event()
         self.addCleanup(self._stop.set)
         self._signature = fakes.signature(

@@ -18,7 +18,7 @@ from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.replay import server
 from laser_tf.training import assembly, membership, run_config, training
 from laser_tf.workdir import lock, run_directory
-from testing import fakes, messages, runs
+from testing import fakes, folders, messages, runs
 
 STOPPED = fakes.catch_config(run={"env_frames": 4_000})
 
@@ -41,15 +41,11 @@ class _Member(membership.Membership):
         return self._copied
 
 
-class ResumedRunTest(parameterized.TestCase):
+class ResumedRunTest(folders.FolderTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls._stopped = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "run"
-
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
 
     def _stop_at(self, config: run_config.RunConfig, env_frames: int = 2_000) -> training.Training:
         """Returns a run that was stopped and saved at a number of frames."""

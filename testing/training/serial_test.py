@@ -1,18 +1,15 @@
 """Serial runs: two runs with one seed are equal."""
 
-import pathlib
-import tempfile
-
 import numpy as np
 import tensorflow as tf
 from absl.testing import absltest
 
 from laser_tf.monitoring import episode_log
 from laser_tf.training import run_config
-from testing import fakes, runs
+from testing import fakes, folders, runs
 
 
-class SerialTest(absltest.TestCase):
+class SerialTest(folders.FolderTest):
     def _check(self, config: run_config.RunConfig) -> None:
         """Trains twice and compares episodes and final variables."""
         (first, variables), (second, same) = self._train(config), self._train(config)
@@ -23,10 +20,9 @@ class SerialTest(absltest.TestCase):
 
     def _train(self, config: run_config.RunConfig) -> tuple[str, list[np.ndarray]]:
         """Returns the episodes and the final variables of a run."""
-        workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-        run = runs.train(config, workdir)
+        run = runs.train(config, self._workdir)
         variables = [tf.convert_to_tensor(v).numpy() for v in run._learner.agent.variables]
-        return (workdir / episode_log.FILE).read_text(), variables
+        return (self._workdir / episode_log.FILE).read_text(), variables
 
     def test_equal_seeds_give_equal_runs(self):
         # An actor's unrolls are no multiple of a batch.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-import tempfile
 import threading
 from typing import Any
 
@@ -15,7 +14,7 @@ from laser_tf.agents import base
 from laser_tf.environments import factory, tmaze
 from laser_tf.replay import client, server, stored_unroll
 from laser_tf.training import acting, assembly, run_config
-from testing import fakes
+from testing import fakes, folders
 
 _MAX_BATCHES = 100
 _TOLERANCE = 1e-5
@@ -155,7 +154,7 @@ def _run_again(agent: base.Agent, unroll: types.Unroll) -> tuple[np.ndarray, np.
     return np.stack(behaviour), np.stack(states)
 
 
-class StoredBehaviourTest(parameterized.TestCase):
+class StoredBehaviourTest(folders.FolderTest):
     @parameterized.named_parameters(
         ("laser_stored", _laser("lstm", "mixed")),
         ("laser_recomputed", _laser("lstm", "episodes")),
@@ -165,9 +164,8 @@ class StoredBehaviourTest(parameterized.TestCase):
         ("reactor_contextual", _reactor()),
     )
     def test_core_states_reproduce_behaviour_of(self, config):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         agent = _make_agent(config)
-        batches = _read_batches(config, agent, folder)
+        batches = _read_batches(config, agent, self._folder)
         self.assertGreaterEqual(sum(map(_num_cases, batches)), _MIN_CASES)
         unroll = stored_unroll.unpack(_join(batches))
         is_first = unroll.env_output.is_first.numpy()

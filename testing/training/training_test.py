@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import pathlib
-import tempfile
 import threading
 from typing import Any
 from unittest import mock
@@ -22,7 +20,7 @@ from laser_tf.monitoring import evaluation_log, metrics, tensorboard
 from laser_tf.replay import connection, server
 from laser_tf.training import assembly, learner, run_config
 from laser_tf.workdir import run_directory
-from testing import fakes, messages, runs
+from testing import fakes, folders, messages, runs
 
 LASER_METRICS = (
     "episode/mean_return_last_100",
@@ -67,11 +65,7 @@ class _BlockingEvaluator:
         return summary
 
 
-class TrainingTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-
+class TrainingTest(folders.FolderTest):
     def test_laser_learns_catch(self):
         config = fakes.catch_config(replay={"replay_fraction": 0.75}, run={"env_frames": 60_000})
         self._check_learns(config, 0.8)

@@ -4,13 +4,12 @@ import errno
 import json
 import os
 import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 
 CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
 CHECKPOINT = "checkpoints/learner/checkpoint-1.index"
@@ -31,11 +30,7 @@ def _scheduled(schedule: str, env_frames: int) -> dict:
     }
 
 
-class RunDirectoryTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-
+class RunDirectoryTest(folders.FolderTest):
     def _leave(self, name: str) -> None:
         (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self._folder / name).touch()
