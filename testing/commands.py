@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 from absl.testing import parameterized
 
@@ -32,6 +33,19 @@ def run(module: str, *arguments: str, seconds: float = 400.0) -> tuple[int, str,
     process = start(module, *arguments)
     output, errors = process.communicate(timeout=seconds)
     return process.returncode, output, errors
+
+
+def run_program(program: str, *arguments: object, **options) -> subprocess.CompletedProcess:
+    """Runs a Python program; returns its exit status, output and errors.
+
+    Args:
+      program: Code, which may be indented.
+      *arguments: Arguments of the command line.
+      **options: Options of `subprocess.run`.
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)]
+    options = {"capture_output": True, "text": True, "timeout": 400.0} | options
+    return subprocess.run(command, **options)
 
 
 def run_forked(module: str, *arguments: str, seconds: float = 400.0) -> tuple[int, str, str]:

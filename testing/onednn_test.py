@@ -1,10 +1,10 @@
 """oneDNN's kernels on every processor."""
 
 import os
-import subprocess
-import sys
 
 from absl.testing import absltest, parameterized
+
+from testing import commands
 
 _VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
 
@@ -26,10 +26,7 @@ class OneDnnTest(parameterized.TestCase):
             "sys.meta_path.insert(0, Finder())\n"
             "from laser_tf.networks import torsos\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=variables, stderr=subprocess.PIPE, text=True,
-            check=False,
-        )  # fmt: skip
+        done = commands.run_program(program, env=variables)
         self.assertEqual(done.stderr.strip(), expected)
 
 

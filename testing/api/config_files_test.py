@@ -2,10 +2,7 @@
 
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
-import textwrap
 from concurrent import futures
 from unittest import mock
 
@@ -13,12 +10,12 @@ from absl.testing import absltest, parameterized
 
 import laser_tf
 from laser_tf import errors
-from testing import messages
+from testing import commands, folders, messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-class LoadConfigTest(parameterized.TestCase):
+class LoadConfigTest(folders.FolderTest):
     def test_overrides_are_python_values(self):
         overrides = {"environment.task": "Acrobot-v1", "run.env_frames": 1e5}
         config = laser_tf.load_config("laser:gymnasium", overrides)
@@ -41,15 +38,14 @@ class LoadConfigTest(parameterized.TestCase):
             laser_tf.load_config(name, overrides)
 
     def test_own_file_and_own_package_of_this_name_are_used(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "configs").mkdir()
-        (folder / "configs/__init__.py").write_text("OWN = True")
-        (folder / "mine.py").write_text(
+        (self._folder / "configs").mkdir()
+        (self._folder / "configs/__init__.py").write_text("OWN = True")
+        (self._folder / "mine.py").write_text(
             "from configs import laser\ndef get_config():\n  return laser.get_config('catch')\n"
         )
         program = f"""
             import pathlib, sys
-            sys.path[:0] = [{str(folder)!r}, {str(ROOT)!r}]
+            sys.path[:0] = [{str(self._folder)!r}, {str(ROOT)!r}]
             import configs, laser_tf
             expected = laser_tf.load_config("laser:catch")
             assert laser_tf.load_config("mine.py") == expected
@@ -59,15 +55,12 @@ class LoadConfigTest(parameterized.TestCase):
             assert configs.OWN
             assert not {{"tensorflow", "reverb", "ray"}} & set(sys.modules)
         """
-        command = [sys.executable, "-c", textwrap.dedent(program)]
-        done = subprocess.run(
-            command, cwd=folder, env={**os.environ, "HOME": str(folder)}, capture_output=True,
-            text=True, timeout=60,
-        )  # fmt: skip
+        variables = os.environ | {"HOME": str(self._folder)}
+        done = commands.run_program(program, cwd=self._folder, env=variables)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_path_may_contain_colons(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "a:b"
+        folder = self._folder / "a:b"
         folder.mkdir()
         for name, parameter in (("plain.py", ""), ("own.py", "variant")):
             (folder / name).write_text(

@@ -5,8 +5,6 @@ import functools
 import importlib.util
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -16,7 +14,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf.environments import base, environment_worker, faults, suites
-from testing import messages
+from testing import commands, folders, messages
 from testing.environments import rollouts, small_environments
 
 SMALL = "testing.environments.small_environments"
@@ -211,7 +209,7 @@ class RejectionTest(parameterized.TestCase):
                 pass
 
 
-class ProcessTest(parameterized.TestCase):
+class ProcessTest(folders.FolderTest):
     def test_worker_imports_only_modules_of_its_environment(self):
         with messages.raises(ValueError, "ValueError", "numpy") as caught:
             with make("dm_env", f"{SMALL}:modules"):
@@ -228,8 +226,7 @@ class ProcessTest(parameterized.TestCase):
         self.assertLen(np.unique(shown[0]), 6)
 
     def test_module_of_the_current_folder_is_found(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "own_module.py").write_text(f"from {SMALL} import Beacons as make")
+        (self._folder / "own_module.py").write_text(f"from {SMALL} import Beacons as make")
         program = """
 import sys
 sys.path[:] = [path for path in sys.path if path not in ("", sys.argv[1])]  # As in a script.
@@ -239,14 +236,8 @@ environment = factory.make_environment(config, seed=0)
 print(environment.reset().reward, "own_module" in sys.modules)
 environment.close()
 """
-        result = subprocess.run(
-            [sys.executable, "-c", program, str(folder)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(pathlib.Path.cwd())},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        variables = os.environ | {"PYTHONPATH": str(pathlib.Path.cwd())}
+        result = commands.run_program(program, self._folder, cwd=self._folder, env=variables)
         self.assertEqual((result.stdout, result.stderr), ("[0.] False\n", ""))
 
     def test_close_closes_the_shared_memory(self):

@@ -14,7 +14,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import worker_pool
-from testing import messages
+from testing import commands, messages
 from testing.environments import small_worker
 
 
@@ -88,8 +88,8 @@ class WorkerPoolTest(parameterized.TestCase):
             "pool = worker_pool.WorkerPool([small_worker.SmallWorker], 60.0)\n"
             "pool.call([('say', 'build time')])\npool.close()\nprint('{}')\n"
         )
-        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-        self.assertEqual((ended.stdout, ended.stderr), (b"{}\n", b"build time\n"))
+        ended = commands.run_program(program, check=True)
+        self.assertEqual((ended.stdout, ended.stderr), ("{}\n", "build time\n"))
 
     @parameterized.parameters(
         ("die", "3", ""), ("fail", "KeyError", "in fail"), ("hang", "1 s", "")

@@ -48,11 +48,8 @@ class ExamplesTest(commands.CommandTest):
         # Cells define names in the main module, as in Jupyter.
         program = "import json, sys\nfor cell in json.loads(sys.argv[1]):\n    exec(cell)\n"
         folder = self.workdir.parent
-        done = subprocess.run(
-            [sys.executable, "-c", program, json.dumps(sources)],
-            cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-            timeout=300,
-        )  # fmt: skip
+        variables = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = commands.run_program(program, json.dumps(sources), cwd=folder, env=variables)
         self.assertEqual(done.returncode, 0, done.stderr)
         for name in ("cartpole", "corridor"):
             self.assertTrue((folder / "runs" / name / "evaluation.json").exists())

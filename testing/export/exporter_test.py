@@ -16,7 +16,7 @@ from dm_env import specs
 
 from laser_tf import errors
 from laser_tf.export import portable_policy
-from testing import messages
+from testing import commands, messages
 from testing.export import policies
 
 ALONE = pathlib.Path(__file__).with_name("act_alone.py")
@@ -188,10 +188,7 @@ class ImportTest(absltest.TestCase):
             "with tempfile.TemporaryDirectory() as folder:\n"
             "    policies.save(policies.make('feed_forward'), pathlib.Path(folder) / 'policy')\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, timeout=400,
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        )  # fmt: skip
+        done = commands.run_program(script, env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"})
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 

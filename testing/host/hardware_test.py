@@ -2,8 +2,6 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 from unittest import mock
 
@@ -11,6 +9,7 @@ import tensorflow as tf
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import hardware
+from testing import commands
 
 # Blocks below and above what glibc ever keeps by itself (32 MiB), in another thread, too.
 PROGRAM = """
@@ -46,10 +45,7 @@ for run in (use, in_thread):
 def _faults(argument: str, **variables: str) -> list[int]:
     """Of a round in the main thread, and of one in another."""
     kept = {name: value for name, value in os.environ.items() if name[:7] != "MALLOC_"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, argument],
-        env=kept | variables, check=True, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = commands.run_program(PROGRAM, argument, env=kept | variables, check=True)
     return [int(line) for line in done.stdout.split()]
 
 
@@ -88,9 +84,7 @@ class ProcessAgeTest(absltest.TestCase):
             "tf.zeros(1)\n"
             "hardware.spare_cores(2)  # too late\n"
         )
-        result = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
-        )
+        result = commands.run_program(program, check=True)
         self.assertEqual(result.stdout.split(), ["3", "1"])
 
 

@@ -2,7 +2,6 @@
 
 import io
 import pathlib
-import subprocess
 import sys
 import tempfile
 from unittest import mock
@@ -11,7 +10,7 @@ from absl.testing import absltest
 
 from laser_tf import errors
 from laser_tf.host import native_messages
-from testing import messages
+from testing import commands, messages
 
 _PROGRAM = """
 import faulthandler, logging, os, pathlib, sys
@@ -39,9 +38,7 @@ class NativeMessagesTest(absltest.TestCase):
         self._log = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "native.log"
 
     def test_only_native_messages_are_diverted_and_streams_restored(self):
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, self._log], capture_output=True, text=True
-        )
+        done = commands.run_program(_PROGRAM, self._log)
         self.assertEqual(self._log.read_text().splitlines(), ["native"] * 2)
         lines = done.stderr.splitlines()
         self.assertEqual(lines[:8], ["python", "logged", "restored", "logged again"] * 2)

@@ -12,7 +12,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks
 from laser_tf.host import private_network
-from testing import messages
+from testing import commands, messages
 
 # What the tests' processes begin with. Everything is imported before a user is given up who may be
 # the only one to read it.
@@ -94,12 +94,7 @@ def _served(process: subprocess.Popen) -> str:
 
 
 def _run(code: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", _START + textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    return commands.run_program(_START + textwrap.dedent(code), check=True).stdout.strip()
 
 
 class PrivateNetworkTest(parameterized.TestCase):

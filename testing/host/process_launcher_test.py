@@ -13,6 +13,7 @@ import time
 from absl.testing import absltest
 
 from laser_tf.host import process_launcher
+from testing import commands
 
 # Moves to a private network, then has two processes connect to a server outside: one of its own,
 # and one of a child. Prints their exit codes and its own success.
@@ -97,9 +98,7 @@ class ProcessLauncherTest(absltest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as server:
             program = _MOVED.replace("PORT", str(server.getsockname()[1]))
             program = f"PROGRAM = {program!r}\n{program}"
-            output = subprocess.run(
-                [sys.executable, "-c", program], capture_output=True, text=True, check=True
-            ).stdout
+            output = commands.run_program(program, check=True).stdout
         moved, launched, of_child, own = output.split()
         self.assertEqual((launched, of_child), ("0", "0"))
         self.assertEqual(own != "0", moved == "True")

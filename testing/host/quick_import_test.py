@@ -1,9 +1,8 @@
 """The modules that a local run loads, and those that load at their first use."""
 
-import subprocess
-import sys
-
 from absl.testing import absltest
+
+from testing import commands
 
 _PROGRAM = """
 import gc, sys
@@ -28,9 +27,7 @@ assert tf.keras.Sequential([tf.keras.layers.Dense(1)]).predict(inputs, verbose=0
 
 class QuickImportTest(absltest.TestCase):
     def test_unused_modules_load_at_their_first_use(self):
-        result = subprocess.run(
-            [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False
-        )
+        result = commands.run_program(_PROGRAM)
         self.assertEqual(result.returncode, 0, result.stderr)
 
 

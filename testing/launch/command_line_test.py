@@ -53,10 +53,7 @@ SECTIONS = (
 
 
 def _run(module: str, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", _WITHOUT_TENSORFLOW, f"launch.{module}", *arguments],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    return commands.run_program(_WITHOUT_TENSORFLOW, f"launch.{module}", *arguments)
 
 
 class RejectionTest(commands.CommandTest):

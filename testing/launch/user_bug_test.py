@@ -1,14 +1,10 @@
 """Commands print a traceback for a bug, also in a user's agent, and one line for bad input."""
 
 import errno
-import pathlib
-import subprocess
-import sys
-import tempfile
 
 from absl.testing import absltest, parameterized
 
-from testing import messages
+from testing import commands, folders, messages
 
 # Trains an agent of a user: a subclass of LASER whose loss has a bug.
 _TRAIN = """
@@ -46,31 +42,22 @@ command_line.run(main)
 """
 
 
-def _run(program: str, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True, text=True, check=False, timeout=400,
-    )  # fmt: skip
-
-
-class UserBugTest(parameterized.TestCase):
+class UserBugTest(folders.FolderTest):
     def test_bug_in_the_loss_of_an_agent_prints_a_traceback(self):
-        folder = self.enter_context(tempfile.TemporaryDirectory())
-        run = _run(
-            _TRAIN, "--config=configs/laser.py:catch", f"--workdir={pathlib.Path(folder) / 'run'}",
-        )  # fmt: skip
+        flags = "--config=configs/laser.py:catch", f"--workdir={self._workdir}"
+        run = commands.run_program(_TRAIN, *flags)
         for part in ("Traceback", "in loss", "ValueError: bug of mine"):
             self.assertIn(part, run.stderr)
 
     def test_other_exceptions_keep_their_traceback(self):
-        run = _run(_RAISE.format(error="ValueError", expected=""))
+        run = commands.run_program(_RAISE.format(error="ValueError", expected=""))
         self.assertNotEqual(run.returncode, 0)
         self.assertIn("Traceback", run.stderr)
         self.assertIn("in main", run.stderr)
 
     @parameterized.parameters(("errors.ConfigError", ""), ("FileNotFoundError", ", (OSError,)"))
     def test_error_of_the_user_is_one_line(self, error, expected):
-        run = _run(_RAISE.format(error=error, expected=expected))
+        run = commands.run_program(_RAISE.format(error=error, expected=expected))
         self.assertEqual(run.returncode, 1)
         self.assertEqual(run.stderr.splitlines(), ["error: no such thing"])
 
@@ -80,7 +67,9 @@ class UserBugTest(parameterized.TestCase):
         (errno.ENOENT, "/runs/a/config.json", False),
     )
     def test_unusable_path_of_a_flag_is_one_line(self, number, path, is_line):
-        run = _run(_RAISE_OF_PATH.format(error=number, path=path), "--workdir=/runs/a")
+        run = commands.run_program(
+            _RAISE_OF_PATH.format(error=number, path=path), "--workdir=/runs/a"
+        )
         self.assertEqual(run.returncode, 1)
         # TensorFlow, which this program does not keep quiet, may write lines before.
         *_, last = run.stderr.splitlines()

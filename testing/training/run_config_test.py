@@ -5,8 +5,6 @@ import importlib
 import itertools
 import math
 import pathlib
-import subprocess
-import sys
 from collections.abc import Iterator
 
 from absl.testing import absltest, parameterized
@@ -19,7 +17,7 @@ from laser_tf.ops import reward_clipping
 from laser_tf.replay.schemes import registry as schemes
 from laser_tf.sweeps import sweep_config
 from laser_tf.training import run_config
-from testing import fakes, messages
+from testing import commands, fakes, messages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -45,10 +43,7 @@ for name in config_files.variants():
 
 class LightnessTest(absltest.TestCase):
     def test_configs_are_checked_without_large_imports(self):
-        result = subprocess.run(
-            [sys.executable, "-c", _PARSE_ALL],
-            capture_output=True, text=True, check=False, cwd=ROOT,
-        )  # fmt: skip
+        result = commands.run_program(_PARSE_ALL, cwd=ROOT)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("laser:dmlab30", result.stdout)
 
