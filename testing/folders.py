@@ -1,9 +1,14 @@
-"""Tests with a temporary directory."""
+"""Temporary directories of tests."""
 
 import pathlib
 import tempfile
 
-from absl.testing import parameterized
+from absl.testing import absltest, parameterized
+
+
+def of_class(test: type[absltest.TestCase]) -> pathlib.Path:
+    """Returns an empty directory that all tests of a class share."""
+    return pathlib.Path(test.enterClassContext(tempfile.TemporaryDirectory()))
 
 
 class FolderTest(parameterized.TestCase):

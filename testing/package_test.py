@@ -6,12 +6,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 import zipfile
 
 from absl.testing import absltest
 from packaging import requirements
+
+from testing import folders
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "requirements.txt")
@@ -60,9 +61,7 @@ class PackageTest(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls._folder = pathlib.Path(folder.name)
+        cls._folder = folders.of_class(cls)
         sources = cls._folder / "sources"  # pip builds in its source directory.
         hidden = shutil.ignore_patterns("__pycache__")
         for name in FOLDERS:

@@ -1,7 +1,5 @@
 """The agent, the torso and the replay scheme of docs/extending.md, as a reader would use them."""
 
-import pathlib
-import tempfile
 from typing import Any
 
 import numpy as np
@@ -99,11 +97,10 @@ def _config(overrides: dict[str, Any]) -> Any:
     return laser_tf.load_config("laser:catch", overrides | short)
 
 
-class DocumentedComponentsTest(absltest.TestCase):
+class DocumentedComponentsTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        self._workdir, self._output = folder / "run", folder / "policy"
+        self._output = self._folder / "policy"
 
     def test_agent_and_torso_train_evaluate_and_export(self):
         with documented_code.importable():

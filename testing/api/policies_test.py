@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import pathlib
-import tempfile
 from typing import Any
 
 import gymnasium
@@ -19,7 +17,7 @@ from laser_tf.environments import catch, factory, gymnasium_suite
 from laser_tf.evaluation import episode_runner
 from laser_tf.export import act, description, portable_policy, saved_model
 from laser_tf.training import assembly
-from testing import fakes, messages
+from testing import fakes, folders, messages
 from testing.environments import small_environments
 
 SMALL = "testing.environments.small_environments"
@@ -29,10 +27,8 @@ class TrainedPolicyTest(parameterized.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls._run = pathlib.Path(folder.name) / "run"
-        cls._exported = pathlib.Path(folder.name) / "policy"
+        folder = folders.of_class(cls)
+        cls._run, cls._exported = folder / "run", folder / "policy"
         config = fakes.catch_config(
             run={"evaluation_episodes": 0}, replay={"frame_stack": 2},
             agent={"core": "lstm", "core_size": 16},

@@ -4,12 +4,10 @@ import dataclasses
 import json
 import logging
 import os
-import pathlib
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from unittest import mock
 
@@ -22,7 +20,7 @@ import laser_tf
 from laser_tf import errors, user_code
 from laser_tf.monitoring import progress
 from laser_tf.workdir import run_directory
-from testing import fakes, messages
+from testing import fakes, folders, messages
 from testing.environments import small_environments
 
 # Locks a file, or fails if another process has locked it.
@@ -64,18 +62,14 @@ def _gymnasium_config(**environment):
     return laser_tf.load_config("laser:gymnasium", overrides)
 
 
-class TrainTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "run"
-
+class TrainTest(folders.FolderTest):
     def test_second_run_in_a_thread_and_everything_is_released(self):
         config = fakes.catch_config()
-        _train(config, self.workdir)  # TensorFlow keeps its threads.
+        _train(config, self._workdir)  # TensorFlow keeps its threads.
         before = _process_state()
         results = []
         thread = threading.Thread(
-            target=lambda: results.append(_train(config, self.workdir.with_name("second")))
+            target=lambda: results.append(_train(config, self._workdir.with_name("second")))
         )
         thread.start()
         thread.join()
@@ -101,15 +95,15 @@ class TrainTest(parameterized.TestCase):
         self.assertEqual((random.random(), np.random.random()), expected)
 
     def test_run_that_a_callback_stops_is_evaluated_and_changed(self):
-        self.enter_context(mock.patch.dict(os.environ, HOME=str(self.workdir.parent)))
+        self.enter_context(mock.patch.dict(os.environ, HOME=str(self._workdir.parent)))
         stop = laser_tf.callbacks.StopAfter(seconds=1e-3)
         run = _train(fakes.catch_config(), "~/run", callbacks=[stop])
-        self.assertEqual(run.workdir, self.workdir)
+        self.assertEqual(run.workdir, self._workdir)
         self.assertFalse(run.finished)
         self.assertEqual(run.evaluation.episodes, 4)
         change = {"learner.learning_rate": 1e-5}
         _train(fakes.catch_config(), "~/run", callbacks=[stop], overrides=change)
-        values = run_directory.read_config(self.workdir)
+        values = run_directory.read_config(self._workdir)
         self.assertEqual(values["learner"]["learning_rate"], 1e-5)
 
     def test_warning_of_the_open_port_is_shown_without_setting_up_logging(self):
@@ -117,7 +111,7 @@ class TrainTest(parameterized.TestCase):
         before, root.handlers = root.handlers, []
         self.addCleanup(setattr, root, "handlers", before)
         with mock.patch.object(logging.StreamHandler, "emit") as emit:
-            _train(fakes.catch_config(run={"evaluation_episodes": 0}), self.workdir)
+            _train(fakes.catch_config(run={"evaluation_episodes": 0}), self._workdir)
         self.assertEmpty(root.handlers)
         (shown,) = [call.args[0].getMessage() for call in emit.call_args_list]
         self.assertIn("docs/security.md", shown)
@@ -129,7 +123,7 @@ class TrainTest(parameterized.TestCase):
         def interrupt(_, shown):
             if shown.env_frames:
                 try:
-                    _train(config, self.workdir.with_name("second"))
+                    _train(config, self._workdir.with_name("second"))
                 except errors.UserError as error:  # Only one run at a time.
                     rejected.append(error)
                 signal.raise_signal(signal.SIGINT)
@@ -138,14 +132,14 @@ class TrainTest(parameterized.TestCase):
         before = _process_state()
         with mock.patch.object(progress.ProgressDisplay, "update", interrupt):
             with self.assertRaises(KeyboardInterrupt):
-                _train(config, self.workdir)
+                _train(config, self._workdir)
         after = _process_state()
         for name in ("stderr", "descriptor 2", "handlers", "signals", "ports"):
             self.assertEqual(after[name], before[name], name)
         self.assertLen(rejected, 1)
-        self.assertTrue(run_directory.has_checkpoint(self.workdir))
+        self.assertTrue(run_directory.has_checkpoint(self._workdir))
         with self.assertLogs(level="INFO") as logs:
-            run = _train(config, self.workdir)
+            run = _train(config, self._workdir)
         self.assertTrue(any("Resuming" in line for line in logs.output))
         self.assertTrue(run.finished)
         self.assertIsNone(run.evaluation)
@@ -156,18 +150,18 @@ class TrainTest(parameterized.TestCase):
             return small_environments.Timed(ends)
 
         config = _gymnasium_config(arguments="ends=4")
-        run = _train(config, self.workdir, environment=make_timed)
+        run = _train(config, self._workdir, environment=make_timed)
         self.assertEqual(run.evaluation.summary["task"], "make_timed")
         self.assertEqual(run.evaluation.mean_return, 4.0)
         # Other code must not run because of a file.
         with messages.raises(user_code.UntrustedError, "--trust_config"):
-            laser_tf.evaluate(self.workdir)
+            laser_tf.evaluate(self._workdir)
         with messages.raises(user_code.UntrustedError, "--trust_config"):
-            laser_tf.evaluate(self.workdir, environment_changes={"task": "make_timed"})
+            laser_tf.evaluate(self._workdir, environment_changes={"task": "make_timed"})
         with messages.raises(run_directory.WorkdirError, "environment.task", "make_timed"):
-            _train(_gymnasium_config(), self.workdir)
-        self.assertEqual(_train(config, self.workdir, environment=make_timed), run)
-        policy = laser_tf.load_policy(self.workdir, trust_config=True)
+            _train(_gymnasium_config(), self._workdir)
+        self.assertEqual(_train(config, self._workdir, environment=make_timed), run)
+        policy = laser_tf.load_policy(self._workdir, trust_config=True)
         action, _ = policy.act(np.zeros(3), policy.initial_state())
         self.assertTrue(small_environments.Timed.action_space.contains(action))
 
@@ -180,41 +174,41 @@ class TrainTest(parameterized.TestCase):
     )
     def test_unusable_environment_is_rejected(self, name, environment, *named):
         with messages.raises(errors.ConfigError, *named):
-            _train(laser_tf.load_config(name), self.workdir, environment=environment)
-        self.assertFalse(self.workdir.exists())
+            _train(laser_tf.load_config(name), self._workdir, environment=environment)
+        self.assertFalse(self._workdir.exists())
 
     def test_unusable_arguments_are_rejected(self):
         config = fakes.catch_config()
         fleet = dataclasses.replace(config, cluster=dataclasses.replace(config.cluster, actors=2))
         for given, named in (("laser:catch", "load_config"), (fleet, "cluster.actors")):
             with messages.raises(errors.ConfigError, named):
-                _train(given, self.workdir)
+                _train(given, self._workdir)
         for callbacks in (None, laser_tf.callbacks.KeepBest(), [laser_tf.callbacks.KeepBest]):
             with messages.raises(errors.ConfigError, "callbacks", callbacks):
-                _train(config, self.workdir, callbacks=callbacks)
+                _train(config, self._workdir, callbacks=callbacks)
         change = {"learner.learning_rate": 1e-4}
-        with messages.raises(errors.ConfigError, "--override", self.workdir, *change):
-            _train(config, self.workdir, overrides=change)
+        with messages.raises(errors.ConfigError, "--override", self._workdir, *change):
+            _train(config, self._workdir, overrides=change)
         with self.assertRaises(TypeError):
             _train(config, None)
         with messages.raises(errors.ConfigError, "workdir", "''"):
             _train(config, "")
         with messages.raises(errors.ConfigError, "--override", "run.seed"):  # Not in use.
-            _train(config, self.workdir, overrides={"run.seed": 3})
-        self.assertFalse(self.workdir.exists())
-        with messages.raises(run_directory.WorkdirError, self.workdir):
-            laser_tf.evaluate(self.workdir)
-        with messages.raises(errors.UserError, self.workdir):
-            laser_tf.load_policy(self.workdir)
+            _train(config, self._workdir, overrides={"run.seed": 3})
+        self.assertFalse(self._workdir.exists())
+        with messages.raises(run_directory.WorkdirError, self._workdir):
+            laser_tf.evaluate(self._workdir)
+        with messages.raises(errors.UserError, self._workdir):
+            laser_tf.load_policy(self._workdir)
 
     def test_override_that_the_optimizer_ignores_is_rejected(self):
         config = fakes.r2d2_catch_config()
-        self.workdir.mkdir()
+        self._workdir.mkdir()
         content = {"config": dataclasses.asdict(config)}
-        (self.workdir / "config.json").write_text(json.dumps(content))
+        (self._workdir / "config.json").write_text(json.dumps(content))
         key = "learner.rmsprop_epsilon"
         with messages.raises(errors.ConfigError, key, "adam", 0.2):
-            _train(config, self.workdir, overrides={key: 0.2})
+            _train(config, self._workdir, overrides={key: 0.2})
 
 
 if __name__ == "__main__":

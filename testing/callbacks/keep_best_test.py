@@ -1,8 +1,6 @@
 """The weights of the best evaluation are kept, resumed, evaluated and exported."""
 
 import json
-import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -81,9 +79,7 @@ class UseTest(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls._workdir = pathlib.Path(folder.name) / "run"
+        cls._workdir = folders.of_class(cls) / "run"
         cls._config = fakes.catch_config(
             run={"env_frames": 1_000, "evaluate_every_env_frames": 200}
         )

@@ -2,9 +2,7 @@
 
 import json
 import math
-import pathlib
 import sys
-import tempfile
 import types
 from unittest import mock
 
@@ -14,7 +12,7 @@ from laser_tf import callbacks, errors
 from laser_tf.monitoring import experiment_services, tensorboard
 from laser_tf.plotting import tracking
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 from testing.callbacks import views
 
 EVALUATION = {"episode/evaluation_mean_return": 0.5, "throughput/evaluation_seconds": 2.5}
@@ -31,10 +29,10 @@ def _mlflow():
     return mlflow
 
 
-class LiveTrackingTest(parameterized.TestCase):
+class LiveTrackingTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "catch1"
+        self._workdir = self._folder / "catch1"
         run_directory.open_workdir(self._workdir, {"run": {"seed": 7}}, {})
         (self._workdir / "episodes.csv").write_text("")
 

@@ -1,12 +1,10 @@
 """A new Ray that has too little, or does not start, and bad addresses, without Ray."""
 
 import os
-import pathlib
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -14,7 +12,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import ray_session
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
-from testing import messages
+from testing import folders, messages
 
 _START_FAILURE = RuntimeError("the raylet has not started")
 
@@ -29,10 +27,9 @@ def _start_with(argument: str) -> subprocess.Popen:
     return process
 
 
-class NewRayTest(parameterized.TestCase):
+class NewRayTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._parent = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.enter_context(mock.patch.object(ray_session, "make_token"))
         self._ray = self.enter_context(mock.patch.object(ray_session, "ray"))
         self._ray.cluster_resources.return_value = {"CPU": 4.0, "GPU": 2.0}
@@ -44,7 +41,7 @@ class NewRayTest(parameterized.TestCase):
         wait_minutes: float = 0.0,
     ) -> None:
         config = cluster_config.ClusterConfig(wait_minutes=wait_minutes)
-        with ray_session.session(config, 4.0, gpus, signals, str(self._parent)):
+        with ray_session.session(config, 4.0, gpus, signals, str(self._folder)):
             self._ray.shutdown.reset_mock()
 
     @parameterized.parameters(0.0, 30.0)
@@ -56,7 +53,7 @@ class NewRayTest(parameterized.TestCase):
     def test_session_removes_its_folder(self):
         self._enter(gpus=2.0)
         self._ray.shutdown.assert_called_once_with()
-        self.assertEmpty(list(self._parent.iterdir()))
+        self.assertEmpty(list(self._folder.iterdir()))
 
     def test_ctrl_c_during_the_start_ends_its_processes(self):
         for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -74,7 +71,7 @@ class NewRayTest(parameterized.TestCase):
         self._ray.shutdown.assert_called_once_with()
         self.assertEmpty(started[0].stdout.read())  # Before their input ends.
         self.assertEqual(started[0].wait(), -signal.SIGKILL)
-        self.assertEmpty(list(self._parent.iterdir()))
+        self.assertEmpty(list(self._folder.iterdir()))
 
     def test_start_succeeds_at_the_last_attempt(self):
         self._ray.init.side_effect = [_START_FAILURE, _START_FAILURE, None]
@@ -86,7 +83,7 @@ class NewRayTest(parameterized.TestCase):
         self._ray.init.side_effect = _START_FAILURE
         with self.assertLogs(level="WARNING"), self.assertRaises(ray_session.ClusterError) as error:
             self._enter()
-        (folder,) = self._parent.iterdir()
+        (folder,) = self._folder.iterdir()
         messages.assert_names(error.exception, folder, _START_FAILURE)
 
 

@@ -5,7 +5,6 @@ import functools
 import importlib.util
 import os
 import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -70,10 +69,9 @@ def _run_unbroken(steps):
         return rollouts.run(environment, _actions(steps))
 
 
-class FaultTest(parameterized.TestCase):
+class FaultTest(folders.FolderTest):
     def _run(self, steps=8, options=None, **arguments):
         """Steps 4 environments in 2 workers; the environment with seed 11 fails."""
-        self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         arguments = {"bad_seed": 11, **arguments}
         with self.assertLogs(level="WARNING") as logs:
             with make(
@@ -82,7 +80,7 @@ class FaultTest(parameterized.TestCase):
                 seed=10,
                 num_envs=4,
                 arguments=arguments,
-                traceback_directory=self.folder,
+                traceback_directory=self._folder,
                 **(options or {}),
             ) as environment:
                 outputs = rollouts.run(environment, _actions(steps))
@@ -98,7 +96,7 @@ class FaultTest(parameterized.TestCase):
         outputs = self._run(fault=fault)
         self.assertLen(self.messages, 1)
         messages.assert_names(self.messages[0], 1, "Breaking-v0", "step 2", *named)
-        self.assertIn("Traceback", (self.folder / faults.FILE).read_text())
+        self.assertIn("Traceback", (self._folder / faults.FILE).read_text())
         self.assertEqual(self.counts, {faults.RESTARTS: 1})
         # The previous step replaces the lost step. The next episode has a new environment.
         np.testing.assert_array_equal(outputs.observation[2, 1], outputs.observation[1, 1])

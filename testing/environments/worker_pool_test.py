@@ -7,14 +7,13 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import worker_pool
-from testing import commands, messages
+from testing import commands, folders, messages
 from testing.environments import small_worker
 
 
@@ -155,11 +154,9 @@ except KeyboardInterrupt:
 """
 
 
-class ParentTest(parameterized.TestCase):
+class ParentTest(folders.FolderTest):
     def _start(self, method="wait"):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        program = pathlib.Path(folder.name) / "parent.py"  # Spawning would import it again.
+        program = self._folder / "parent.py"  # Spawning would import it again.
         program.write_text(_PARENT.replace("METHOD", repr((method,))))
         parent = subprocess.Popen(
             [sys.executable, str(program)],

@@ -14,16 +14,14 @@ from laser_tf import errors
 from laser_tf.environments import factory, gymnasium_suite, minatar
 from laser_tf.evaluation import run_evaluation
 from laser_tf.workdir import run_directory
-from testing import fakes, messages, runs
+from testing import fakes, folders, messages, runs
 
 
 class RunEvaluationTest(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.workdir = pathlib.Path(folder.name) / "run"
+        cls.workdir = folders.of_class(cls) / "run"
         cls.config = fakes.catch_config(run={"env_frames": 400, "evaluation_episodes": 3})
         runs.train(cls.config, cls.workdir)
 

@@ -16,7 +16,7 @@ from dm_env import specs
 
 from laser_tf import errors
 from laser_tf.export import portable_policy
-from testing import commands, messages
+from testing import commands, folders, messages
 from testing.export import policies
 
 ALONE = pathlib.Path(__file__).with_name("act_alone.py")
@@ -38,11 +38,10 @@ class SavedModelTest(parameterized.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
+        folder = folders.of_class(cls)
         cls.examples, cls.steps, cls.actions, cls.folders = {}, {}, {}, {}
         for kind in policies.KINDS:
-            cls.folders[kind] = pathlib.Path(folder.name) / kind
+            cls.folders[kind] = folder / kind
             cls.examples[kind] = policies.make(kind)
             cls.steps[kind], cls.actions[kind] = policies.act_greedily(cls.examples[kind])
             policies.save(cls.examples[kind], cls.folders[kind] / "policy")

@@ -1,9 +1,7 @@
 """ONNX, which `make onnx` installs: exported policies in ONNX Runtime."""
 
 import contextlib
-import pathlib
 import re
-import tempfile
 
 import onnxruntime
 from absl.testing import absltest, parameterized
@@ -29,13 +27,12 @@ class OnnxExtra(format_case.FormatCase):
         self.check_missing_operation()
 
     def test_program_of_the_documentation_runs_an_episode(self):
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        (folder / "policy_onnx").mkdir()
+        (self._folder / "policy_onnx").mkdir()
         example = policies.make("vectors")
-        exporter.save(example.policy, folder / "policy_onnx", 12, self.model_format)
+        exporter.save(example.policy, self._folder / "policy_onnx", 12, self.model_format)
         programs = re.findall(r"```python\n(.*?)```", pages.text("docs/export.md"), re.DOTALL)
         (program,) = (text for text in programs if "import onnxruntime" in text)
-        with contextlib.chdir(folder):
+        with contextlib.chdir(self._folder):
             variables: dict = {}
             exec(program, variables)
         self.assertTrue(variables["done"])

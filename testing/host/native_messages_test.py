@@ -1,16 +1,14 @@
 """Output of C++ libraries in a file, for a limited time."""
 
 import io
-import pathlib
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
 
 from laser_tf import errors
 from laser_tf.host import native_messages
-from testing import commands, messages
+from testing import commands, folders, messages
 
 _PROGRAM = """
 import faulthandler, logging, os, pathlib, sys
@@ -32,10 +30,10 @@ with native_messages.diverted(pathlib.Path(sys.argv[1])):
 """
 
 
-class NativeMessagesTest(absltest.TestCase):
+class NativeMessagesTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._log = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "native.log"
+        self._log = self._folder / "native.log"
 
     def test_only_native_messages_are_diverted_and_streams_restored(self):
         done = commands.run_program(_PROGRAM, self._log)

@@ -9,7 +9,6 @@ import pathlib
 import runpy
 import shutil
 import sys
-import tempfile
 from unittest import mock
 
 import gymnasium
@@ -25,7 +24,7 @@ from laser_tf.evaluation import run_evaluation
 from laser_tf.export import act, description, exporter, portable_policy
 from laser_tf.training import assembly, initial_weights
 from laser_tf.workdir import run_directory
-from testing import commands, fakes, messages
+from testing import commands, fakes, folders, messages
 from testing.export import policies
 
 TRAINED = (
@@ -45,9 +44,7 @@ class ExportTest(commands.CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = folders.of_class(cls)
         cls.run_folder, cls.output = cls.folder / "run", cls.folder / "policy"
         code, _, printed = commands.run_forked("train", *TRAINED, f"--workdir={cls.run_folder}")
         assert code == 0, printed

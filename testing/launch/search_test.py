@@ -2,9 +2,7 @@
 
 import csv
 import json
-import pathlib
 import signal
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -14,7 +12,7 @@ from laser_tf.monitoring import evaluation_log
 from laser_tf.sweeps import search as searches
 from laser_tf.sweeps import sweep_config
 from launch import search, subcommand
-from testing import commands
+from testing import commands, folders
 
 SPACE = sweep_config.Config(choices={"agent": {"discount": (0.9,)}}, samples=5)
 
@@ -23,8 +21,7 @@ class RandomSearchTest(commands.CommandTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-        cls.search = pathlib.Path(folder) / "search"
+        cls.search = folders.of_class(cls) / "search"
         cls.flags = (
             "--config=configs/laser.py:catch", "--search=random", "--trials=2",
             "--parallel_trials=2", "--search_space=learner.learning_rate=log_uniform(1e-4, 1e-2)",
@@ -64,14 +61,13 @@ class RandomSearchTest(commands.CommandTest):
         self.assert_rejected(("run.env_frames", 600, "--workdir"), "sweep", *self.flags, *flags)
 
 
-class TrialsTest(absltest.TestCase):
+class TrialsTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self.workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
         self.process = mock.Mock(spec=subcommand.Process)
         self.enter_context(mock.patch.object(subcommand, "start_here", return_value=self.process))
         self.search = searches.RandomSearch(SPACE)
-        self.trials = search.Trials(self.search, self.workdir, 100, 10, "laser:catch", {})
+        self.trials = search.Trials(self.search, self._folder, 100, 10, "laser:catch", {})
         self.commands = self.trials.commands()
 
     def _start(self, *exit_codes):
@@ -84,8 +80,8 @@ class TrialsTest(absltest.TestCase):
     def test_pruned_trial_is_ended_once_and_the_search_continues(self):
         process = self._start(None, None, None, -signal.SIGTERM)
         self.assertIsNone(process.poll())  # no evaluation yet
-        (self.workdir / "trial_000").mkdir()
-        log = evaluation_log.EvaluationLog(self.workdir / "trial_000")
+        (self._folder / "trial_000").mkdir()
+        log = evaluation_log.EvaluationLog(self._folder / "trial_000")
         for frames, task, mean in ((10, "a", 1.0), (10, "b", 3.0), (21, "a", 4.0)):
             log.add(evaluation_log.Row(frames, 5, task, 2, mean, 0.5, mean, mean, mean, None, 1.0))
         log.flush()
@@ -105,12 +101,12 @@ class TrialsTest(absltest.TestCase):
         self.assertEqual(complete.poll(), 0)
         self.assertEqual([self._start(1).poll() for _ in range(2)], [0, 0])
         self.assertEqual(self._states().count(searches.FAILED), 4)
-        again = search.Trials(self.search, self.workdir, 100, 10, "laser:catch", {})
+        again = search.Trials(self.search, self._folder, 100, 10, "laser:catch", {})
         self.trials, self.commands = again, again.commands()
         self.assertEqual([self._start(7).poll() for _ in range(3)], [0, 0, 7])
 
     def _write_result(self, name, mean_return=1.5):
-        folder = self.workdir / name
+        folder = self._folder / name
         folder.mkdir(exist_ok=True)
         protocol = {"action_selection": "sample", "episodes_per_task": 2}
         result = {"env_frames": 100, "mean_return": mean_return, "protocol": protocol}

@@ -1,8 +1,6 @@
 """The five games of Atari-5 from the files of small runs with results by hand."""
 
 import itertools
-import pathlib
-import tempfile
 
 import numpy as np
 from absl.testing import absltest
@@ -45,7 +43,7 @@ class Atari5Test(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls._folder = folders.of_class(cls)
         runs = {}
         for game in scores.GAMES:
             runs[game] = {

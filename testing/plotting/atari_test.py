@@ -1,8 +1,5 @@
 """LASER next to Dopamine's agents, from the files of small runs with results by hand."""
 
-import pathlib
-import tempfile
-
 import pandas as pd
 from absl.testing import absltest
 
@@ -44,7 +41,7 @@ class MilestonesTest(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls._folder = folders.of_class(cls)
         runs = {}
         for game, early, late, more in (("pong", -15.0, 2.0, 4.0), ("breakout", 3.0, 20.0, 0.0)):
             runs[game] = {"LASER": []}

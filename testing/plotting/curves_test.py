@@ -1,8 +1,5 @@
 """Learning curves: values at each point, intervals over seeds, figures and CSV files."""
 
-import pathlib
-import tempfile
-
 import numpy as np
 import pandas as pd
 from absl.testing import absltest, parameterized
@@ -112,7 +109,7 @@ class WriteAgentsTest(absltest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls._folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls._folder = folders.of_class(cls)
         cls._write(cls._folder)
 
     @staticmethod

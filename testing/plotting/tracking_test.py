@@ -1,9 +1,7 @@
 """What experiment trackers get is what the run's files hold."""
 
 import math
-import pathlib
 import sys
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest
@@ -12,7 +10,7 @@ from laser_tf import errors
 from laser_tf.monitoring import evaluation_log, experiment_services, tensorboard
 from laser_tf.plotting import tracking
 from laser_tf.workdir import run_directory
-from testing import messages
+from testing import folders, messages
 
 
 def _mlflow(**attributes) -> mock.MagicMock:
@@ -21,10 +19,10 @@ def _mlflow(**attributes) -> mock.MagicMock:
     return mlflow
 
 
-class TrackingTest(absltest.TestCase):
+class TrackingTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._workdir = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "pong1"
+        self._workdir = self._folder / "pong1"
         values = {"run": {"seed": 7}, "environment": {"pickled_function": "secret"}}
         run_directory.open_workdir(self._workdir, values, {})
         (self._workdir / "evaluation.json").write_text("{}")

@@ -22,7 +22,7 @@ from laser_tf.replay import (
     table_checkpoint,
 )
 from laser_tf.replay.schemes import base, mixed
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 SPEC = fakes.image_spec((4, 3, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=5, frame_stack=2)
@@ -121,7 +121,7 @@ class DamageTest(FolderTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls._saved = pathlib.Path(cls.enter_context(tempfile.TemporaryDirectory()))
+        cls._saved = folders.of_class(cls)
         replay = server.ReplayServer(CONFIG, SIGNATURE, cls._saved / "replay")
         for items in (OLDER, NEWER):
             _write(replay, items)

@@ -11,7 +11,7 @@ import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import contextual_replay, dataset, memory, sequence_store, stored_unroll
-from testing import messages, numbered_sequences
+from testing import folders, messages, numbered_sequences
 
 S, U = numbered_sequences.S, numbered_sequences.U  # unrolls of a sequence, steps of an unroll
 SIGNATURE = numbered_sequences.SIGNATURE
@@ -216,13 +216,10 @@ class SequenceStoreTest(parameterized.TestCase):
                 self.assertFalse(memory.has_room())
 
 
-class CheckpointTest(parameterized.TestCase):
+class CheckpointTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._path = (
-            pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-            / "run/checkpoints/sequences.zip"
-        )
+        self._path = self._folder / "run/checkpoints/sequences.zip"
 
     def _restored(self, config=None) -> sequence_store.SequenceStore:
         config = config or numbered_sequences.config()

@@ -2,8 +2,6 @@
 
 import dataclasses
 import math
-import pathlib
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
@@ -11,7 +9,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.sweeps import lineage, population
 from laser_tf.workdir import atomic
-from testing import messages
+from testing import folders, messages
 
 TUNED = ("learner.learning_rate", "agent.entropy_cost")
 START = lineage.Record(0, "member-1", None, math.nan, dict(zip(TUNED, (6e-4, 0.01), strict=True)))
@@ -20,13 +18,10 @@ LATER = lineage.Record(
 )
 
 
-class LineageTest(parameterized.TestCase):
+class LineageTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        self._path = (
-            pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-            / "population/lineage.csv"
-        )
+        self._path = self._folder / "population/lineage.csv"
 
     def _written(self, *records: lineage.Record) -> bytes:
         lineage.write(self._path, records)

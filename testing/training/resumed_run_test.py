@@ -2,10 +2,8 @@
 
 import dataclasses
 import logging
-import pathlib
 import re
 import shutil
-import tempfile
 import threading
 from unittest import mock
 
@@ -45,7 +43,7 @@ class ResumedRunTest(folders.FolderTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls._stopped = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "run"
+        cls._stopped = folders.of_class(cls) / "run"
 
     def _stop_at(self, config: run_config.RunConfig, env_frames: int = 2_000) -> training.Training:
         """Returns a run that was stopped and saved at a number of frames."""

@@ -2,24 +2,21 @@
 
 import errno
 import os
-import pathlib
 import stat
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.workdir import atomic
+from testing import folders
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-class AtomicTest(parameterized.TestCase):
+class AtomicTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self._path = pathlib.Path(directory.name) / "[a] file.json"
+        self._path = self._folder / "[a] file.json"
 
     def _names(self) -> list[str]:
         return sorted(path.name for path in self._path.parent.iterdir())

@@ -4,13 +4,12 @@ import errno
 import os
 import pathlib
 import shutil
-import tempfile
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.workdir import checkpoint_rotation
-from testing import messages
+from testing import folders, messages
 
 
 def _load(path: pathlib.Path) -> str:
@@ -29,12 +28,10 @@ def _write(path: pathlib.Path, text: str, is_directory: bool) -> None:
 
 
 @parameterized.named_parameters(("files", False), ("directories", True))
-class CheckpointRotationTest(parameterized.TestCase):
+class CheckpointRotationTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self._path = pathlib.Path(directory.name) / "checkpoints" / "replay.zip"
+        self._path = self._folder / "checkpoints" / "replay.zip"
         self._rotation = checkpoint_rotation.CheckpointRotation(self._path)
 
     def _save(self, *texts: str, is_directory: bool) -> None:

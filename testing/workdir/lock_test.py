@@ -1,18 +1,16 @@
 """Tests of the lock of a directory."""
 
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
 from absl.testing import absltest, parameterized
 
 from laser_tf.workdir import lock
-from testing import messages
+from testing import folders, messages
 
 PROGRAM = """
 import pathlib, subprocess, sys, time
@@ -24,12 +22,10 @@ time.sleep(100)
 """
 
 
-class FolderLockTest(parameterized.TestCase):
+class FolderLockTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self._path = pathlib.Path(folder.name) / lock.FILE
+        self._path = self._folder / lock.FILE
 
     def _start_owner(self) -> subprocess.Popen:
         """Another process that holds the lock, and has a child that outlives it."""
