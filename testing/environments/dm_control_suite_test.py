@@ -1,6 +1,5 @@
 """Tests of the suite dm_control with a stand-in for the package, in worker processes."""
 
-import importlib.util
 import os
 import sys
 from unittest import mock
@@ -8,7 +7,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import base, dm_control_suite, factory
+from laser_tf.environments import base, dm_control_suite
 from testing import folders, messages
 from testing.environments import fake_packages, rollouts
 
@@ -99,13 +98,6 @@ class MujocoVersionTest(folders.FolderTest):
             with make():
                 pass
         self.assertNotIn("\n", str(caught.exception))
-
-
-class MissingPackageTest(absltest.TestCase):
-    def test_missing_package_names_the_remedy(self):
-        with mock.patch.object(importlib.util, "find_spec", return_value=None):
-            with messages.raises(ImportError, "dm_control", "make control"):
-                factory.environment_spec(dm_control_suite.DmControlConfig())
 
 
 if __name__ == "__main__":

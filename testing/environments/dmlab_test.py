@@ -11,7 +11,7 @@ from absl.testing import absltest, parameterized
 from dm_env import specs
 
 from laser_tf import types
-from laser_tf.environments import dmlab, faults, python_environments
+from laser_tf.environments import dmlab, faults
 from laser_tf.scores import reference
 from testing import folders, messages
 from testing.environments import fake_packages, rollouts
@@ -142,14 +142,6 @@ class EnvironmentTest(DMLabTest):
             named = TASK, "Find object 0", "instruction_length=3"
             with messages.raises(faults.EnvironmentFailedError, *named):
                 environment.reset()
-
-
-class MissingPackageTest(absltest.TestCase):
-    def test_missing_engine_is_reported_before_workers_start(self):
-        with mock.patch.object(python_environments, "PythonEnvironments") as started:
-            with messages.raises(ImportError, "github.com/google-deepmind/lab", "bazel build"):
-                rollouts.make("dmlab", TASK)
-        started.assert_not_called()
 
 
 class LevelCacheTest(DMLabTest):

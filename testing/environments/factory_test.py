@@ -4,10 +4,11 @@ import io
 import pickle
 import subprocess
 import sys
+from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.environments import catch, factory, suites
+from laser_tf.environments import catch, factory, python_environments, suites
 from testing import messages
 from testing.environments import fake_packages, rollouts
 
@@ -35,6 +36,21 @@ class MakeEnvironmentTest(parameterized.TestCase):
         ):
             with rollouts.make(suite, task, num_envs=1, seed=2**31 - 1) as environment:
                 environment.reset()
+
+    @parameterized.parameters(
+        ("minigrid", "minigrid", "MiniGrid", "make minigrid"),
+        ("vizdoom", "vizdoom", "ViZDoom", "make vizdoom"),
+        ("dm_control", "dm_control", "dm_control", "make control"),
+        ("dmlab", "deepmind_lab", "github.com/google-deepmind/lab", "bazel build"),
+    )
+    def test_missing_package_is_named_before_workers_start(self, suite, package, *named):
+        with (
+            mock.patch.dict(sys.modules, {package: None}),
+            mock.patch.object(python_environments, "PythonEnvironments") as started,
+            messages.raises(ImportError, *named),
+        ):
+            factory.make_environment(suites.config_class(suite)(), seed=0)
+        started.assert_not_called()
 
     def test_specs_of_texts_and_several_tasks_can_be_pickled(self):
         self.enter_context(fake_packages.installed())

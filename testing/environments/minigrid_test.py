@@ -1,8 +1,5 @@
 """Tests of the suite minigrid with a stand-in for the package."""
 
-import sys
-from unittest import mock
-
 import gymnasium
 import numpy as np
 from absl.testing import absltest
@@ -64,13 +61,6 @@ class MiniGridTest(absltest.TestCase):
             images = [environment.render(index) for index in range(2)]
         np.testing.assert_array_equal(images[0], np.zeros([160, 160, 3], np.uint8))
         np.testing.assert_array_equal(images[1], 50)
-
-
-class MissingPackageTest(absltest.TestCase):
-    def test_missing_package_names_the_remedy(self):
-        with mock.patch.dict(sys.modules, {"minigrid": None}):
-            with messages.raises(ImportError, "MiniGrid", "make minigrid"):
-                make()
 
 
 if __name__ == "__main__":

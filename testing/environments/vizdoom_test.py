@@ -8,7 +8,6 @@ import numpy as np
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import vizdoom
-from testing import messages
 from testing.environments import fake_packages, rollouts
 from testing.environments.fake_packages import vizdoom as fake_vizdoom
 
@@ -98,13 +97,6 @@ class VizDoomTest(parameterized.TestCase):
         for environment, engine in engines:
             environment.close()
             self.assertFalse(pathlib.Path(engine.settings["config_path"]).parent.exists())
-
-
-class MissingPackageTest(absltest.TestCase):
-    def test_missing_package_names_the_remedy(self):
-        with mock.patch.dict(sys.modules, {"vizdoom": None}):
-            with messages.raises(ImportError, "ViZDoom", "make vizdoom"):
-                rollouts.make("vizdoom", "basic")
 
 
 if __name__ == "__main__":
