@@ -31,20 +31,16 @@ class ConfigValuesTest(absltest.TestCase):
             config_values.override({"run": {"seed": 2}}, {"run.seed.x": 1})
 
     def test_text_is_parsed_as_literal_or_kept(self):
-        given = (
-            "0.25",
-            "true",
-            "False",
-            "none",
-            "(1, 2)",
-            "{'size': 9}",
-            "asterix",
-            "a=1",
-            "",
-            "{[]: 1}",
-        )
-        values = (0.25, True, False, "none", (1, 2), {"size": 9}, "asterix", "a=1", "", "{[]: 1}")
-        self.assertEqual(tuple(map(config_values.parse_value, given)), values)
+        literals = {
+            "0.25": 0.25,
+            "true": True,
+            "False": False,
+            "(1, 2)": (1, 2),
+            "{'a': 9}": {"a": 9},
+        }
+        texts = ("none", "asterix", "a=1", "", "{[]: 1}")
+        for text, value in (literals | dict(zip(texts, texts, strict=True))).items():
+            self.assertEqual(config_values.parse_value(text), value)
 
 
 if __name__ == "__main__":
