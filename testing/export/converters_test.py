@@ -1,15 +1,9 @@
 """Policies in TFLite; testing/extras/onnx_extra.py tests ONNX, whose packages are optional."""
 
-import sys
-from unittest import mock
-
 import pytest
 import tensorflow as tf
 from absl.testing import absltest, parameterized
 
-from laser_tf import errors
-from laser_tf.export import converters
-from testing import messages
 from testing.export import format_case
 
 
@@ -31,13 +25,6 @@ class TFLiteTest(format_case.FormatCase):
 
     def test_missing_operation_raises(self):
         self.check_missing_operation()
-
-
-class ErrorTest(absltest.TestCase):
-    def test_missing_package_names_its_installation(self):
-        with mock.patch.dict(sys.modules, {"tf2onnx": None}):
-            with messages.raises(errors.MissingPackageError, "tf2onnx", "make onnx", "pip install"):
-                converters.import_tf2onnx()
 
 
 if __name__ == "__main__":

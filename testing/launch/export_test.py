@@ -132,7 +132,7 @@ class ExportTest(commands.CommandTest):
         before = sorted(self.folder.rglob("*"))
         export = functools.partial(exporter.export, self.run_folder, self.folder / "new")
         with mock.patch.dict(sys.modules, {"tf2onnx": None}):
-            with messages.raises(errors.MissingPackageError, "tf2onnx", "make onnx"):
+            with messages.raises(errors.MissingPackageError, "tf2onnx", "make onnx", "pip install"):
                 export(model_format="onnx")
         with messages.raises(errors.ConfigError, "compute_dtype", "float32", "bfloat16"):
             export("bfloat16", model_format="tflite")

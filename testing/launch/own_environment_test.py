@@ -101,11 +101,6 @@ class OwnEnvironmentTest(commands.CommandTest):
         self.assertEqual(recorded["environment"]["action_repeat"], 1)
         self.assertLess(self._summary()["max_return"], 0)
 
-    @pytest.mark.long
-    def test_continuous_actions_run(self):
-        self._train("Pendulum-v1", config="laser:control", env_frames=2_000)
-        self.assertLess(self._summary()["max_return"], 0)
-
     @parameterized.parameters(
         ("laser:gymnasium", f"{SMALL}:Corridoor-v0", "--config.run.seed=1", "Corridor-v0"),
         # The torso cannot read its images.
