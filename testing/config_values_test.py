@@ -31,13 +31,8 @@ class ConfigValuesTest(absltest.TestCase):
             config_values.override({"run": {"seed": 2}}, {"run.seed.x": 1})
 
     def test_text_is_parsed_as_literal_or_kept(self):
-        literals = {
-            "0.25": 0.25,
-            "true": True,
-            "False": False,
-            "(1, 2)": (1, 2),
-            "{'a': 9}": {"a": 9},
-        }
+        literals = {"0.25": 0.25, "true": True, "False": False, "(1, 2)": (1, 2)}
+        literals |= {"{'size': 9}": {"size": 9}}
         texts = ("none", "asterix", "a=1", "", "{[]: 1}")
         for text, value in (literals | dict(zip(texts, texts, strict=True))).items():
             self.assertEqual(config_values.parse_value(text), value)

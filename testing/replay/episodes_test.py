@@ -3,6 +3,7 @@
 import itertools
 import pathlib
 import tempfile
+from collections.abc import Iterator
 from unittest import mock
 
 import numpy as np
@@ -21,6 +22,7 @@ T, K, A, SIZE = 5, 2, 3, 4
 SPEC = fakes.image_spec((4, 3, 1), A)
 STATE = tree.map_structure(lambda _: tf.zeros([1, SIZE]), (0, 0))
 SIGNATURE = fakes.signature(SPEC, STATE, unroll_length=T, frame_stack=K)
+ONE = tree.map_structure(lambda leaf: leaf[None], stored_unroll.blank(SIGNATURE))
 
 
 def _steps(lengths: list[list[int]], seed: int = 0):
@@ -222,13 +224,19 @@ class ReplayerTest(_ReplayTestCase):
         self.assertEqual(batch.env_output.observation.shape, (2, T + K, 4, 3, 1))
         self.assertEqual([part.shape for part in batch.core_state], [(2, SIZE)] * 2)
 
-    def test_empty_replay_does_not_block_the_learner(self):
+    def _mix(self, sampled: mock.Mock) -> Iterator[stored_unroll.Batch]:
+        """Mixes blank online unrolls with episodes that `sampled.poll` returns."""
         config = episodes.Episodes(
             unroll_length=T, frame_stack=K, batch_size=2, replay_fraction=0.5
         )
-        one = tree.map_structure(lambda leaf: leaf[None], stored_unroll.blank(SIGNATURE))
-        online = itertools.repeat(stored_unroll.unweighted(one, np.array([True]), T))
-        episode = one._replace(core_state=())
+        online = itertools.repeat(stored_unroll.unweighted(ONE, np.array([True]), T))
+        return episode_replay.mix(
+            config, fakes.learner_context(SIGNATURE), online, sampled,
+            lambda unrolls: unrolls.core_state,
+        )  # fmt: skip
+
+    def test_empty_replay_does_not_block_the_learner(self):
+        episode = ONE._replace(core_state=())
         # At once until there is an episode, and from when there is none again.
         some = episode_replay.EPISODE_TIMEOUT_SECONDS
         polls = [
@@ -237,30 +245,17 @@ class ReplayerTest(_ReplayTestCase):
         ]  # fmt: skip
         sampled = mock.Mock()
         sampled.poll.side_effect = [found for _, found in polls]
-        context = fakes.learner_context(SIGNATURE)
-        batches = episode_replay.mix(
-            config, context, online, sampled, lambda unrolls: unrolls.core_state
-        )
-        for batch in itertools.islice(batches, len(polls)):
+        for batch in itertools.islice(self._mix(sampled), len(polls)):
             self.assertEqual(batch.is_online.tolist(), [True, False])
         waited = [call.args[0] for call in sampled.poll.call_args_list]
         self.assertEqual(waited, [seconds for seconds, _ in polls])
         self.assertGreater(some, 0)
 
     def test_placeholder_is_not_replayed_as_an_episode(self):
-        config = episodes.Episodes(
-            unroll_length=T, frame_stack=K, batch_size=2, replay_fraction=0.5
-        )
-        one = tree.map_structure(lambda leaf: leaf[None], stored_unroll.blank(SIGNATURE))
-        online = itertools.repeat(stored_unroll.unweighted(one, np.array([True]), T))
-        middle = one.env_output._replace(is_first=np.zeros_like(one.env_output.is_first))
+        middle = ONE.env_output._replace(is_first=np.zeros_like(ONE.env_output.is_first))
         sampled = mock.Mock()
-        sampled.poll.return_value = one._replace(env_output=middle, core_state=())
-        context = fakes.learner_context(SIGNATURE)
-        batches = episode_replay.mix(
-            config, context, online, sampled, lambda unrolls: unrolls.core_state
-        )
-        self.assertTrue(next(batches).unrolls.env_output.is_first[1].all())
+        sampled.poll.return_value = ONE._replace(env_output=middle, core_state=())
+        self.assertTrue(next(self._mix(sampled)).unrolls.env_output.is_first[1].all())
 
 
 if __name__ == "__main__":

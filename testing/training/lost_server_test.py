@@ -74,6 +74,12 @@ class LostServerTest(folders.FolderTest):
         self.addCleanup(stream.close)
         return stream
 
+    def _start(self):
+        """Starts a server; returns it, a connection, a writer and batches."""
+        served = self._serve()
+        replay = self._connect(served)
+        return served, replay, self._writer(replay), self._stream(replay)
+
     def _write(self, target: resilient_writer.UnrollStream, numbers: range) -> None:
         for number in numbers:
             target.write([_unroll(number)], self._stop.is_set)
@@ -149,9 +155,7 @@ class LostServerTest(folders.FolderTest):
 
     @pytest.mark.long
     def test_frozen_server_delays_but_loses_nothing(self):
-        served = self._serve()
-        replay = self._connect(served)
-        target, stream = self._writer(replay), self._stream(replay)
+        served, replay, target, stream = self._start()
         self._write(target, range(4))
         self._learn(stream, 3)
         replay.poll()  # its last one may have been before the unrolls came
@@ -174,9 +178,7 @@ class LostServerTest(folders.FolderTest):
         self.assertEqual(replay.server[1], 0)
 
     def test_server_with_other_tables_raises(self):
-        served = self._serve()
-        replay = self._connect(served)
-        target, stream = self._writer(replay), self._stream(replay)
+        served, replay, target, stream = self._start()
         self._write(target, range(4))
         self._learn(stream, 3)
         served.kill()

@@ -30,46 +30,56 @@ def _scheduled(schedule: str, env_frames: int) -> dict:
     }
 
 
+def _files(folder: pathlib.Path) -> dict[pathlib.Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 class RunDirectoryTest(folders.FolderTest):
     def _leave(self, name: str) -> None:
         (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self._folder / name).touch()
+
+    def _open(self, config: dict, extra: dict | None = None, **options) -> bool:
+        return run_directory.open_workdir(self._folder, config, extra or {}, **options)
+
+    def _assert_rejected(self, named: tuple, config: dict, **options) -> None:
+        """Asserts that an error names keys and values, and that no file changes."""
+        before = _files(self._folder)
+        with messages.raises(run_directory.WorkdirError, *named):
+            self._open(config, **options)
+        self.assertEqual(_files(self._folder), before)
 
     def _content(self) -> dict:
         return json.loads((self._folder / "config.json").read_text())
 
     def test_same_config_resumes(self):
         extra = {"versions": {"tensorflow": "2.15.1"}}
-        self.assertFalse(run_directory.open_workdir(self._folder, CONFIG, extra))
-        self.assertTrue(run_directory.open_workdir(self._folder, CONFIG, extra))
+        self.assertFalse(self._open(CONFIG, extra))
+        self.assertTrue(self._open(CONFIG, extra))
         self.assertEqual(self._content(), {"config": CONFIG, "sweep_id": "", **extra})
 
     def test_other_config_is_rejected_with_keys_and_command(self):
         recorded = {run_directory.COMMAND: "python -m launch.train --workdir=moved"}
-        run_directory.open_workdir(self._folder, CONFIG, recorded)
+        self._open(CONFIG, recorded)
         command = f"python -m launch.train --workdir={self._folder}"
-        before = self._content()
         other = {"agent": {"discount": 0.95}, "run": {"seed": 2}}
         named = ("agent.discount", 0.99, 0.95, "run.seed", 1, 2, command)
-        with messages.raises(run_directory.WorkdirError, *named):
-            run_directory.open_workdir(self._folder, other, {})
-        self.assertEqual(self._content(), before)
+        self._assert_rejected(named, other)
 
     def test_run_that_starts_again_records_its_newest_origin(self):
         for updates in (100, 150):
             origin = {"workdir": "runs/other", "learner_updates": updates}
-            run_directory.open_workdir(self._folder, CONFIG, {run_directory.ORIGIN: origin})
+            self._open(CONFIG, {run_directory.ORIGIN: origin})
             self.assertEqual(self._content()[run_directory.ORIGIN], origin)
         self.assertEqual(run_directory.read_origin(self._folder), "runs/other")
 
     def test_changeable_keys_are_written(self):
-        run_directory.open_workdir(self._folder, CONFIG, {})
+        self._open(CONFIG)
         other = {**CONFIG, "learner": {"num_devices": 2}}
         other["run"] = {"seed": 1, "evaluation_episodes": 5}
-        self.assertTrue(run_directory.open_workdir(self._folder, other, {}))
+        self.assertTrue(self._open(other))
         self.assertEqual(run_directory.read_config(self._folder), other)
-        with messages.raises(run_directory.WorkdirError, "run.seed", 1, 2):
-            run_directory.open_workdir(self._folder, other | {"run": {"seed": 2}}, {})
+        self._assert_rejected(("run.seed", 1, 2), other | {"run": {"seed": 2}})
 
     @parameterized.parameters(*OPENERS)
     def test_newer_key_has_its_default_in_an_older_run(self, opens, name):
@@ -87,33 +97,29 @@ class RunDirectoryTest(folders.FolderTest):
         config, longer = _scheduled("constant", 10), _scheduled("constant", 20)
         longer["agent"]["new"] = 1
         longer["learner"]["num_devices"] = 2
-        run_directory.open_workdir(self._folder, config, {"versions": "noted"})
+        self._open(config, {"versions": "noted"})
         defaults = {"agent": {"new": 1}}
-        self.assertTrue(run_directory.open_workdir(self._folder, longer, {}, defaults=defaults))
+        self.assertTrue(self._open(longer, defaults=defaults))
         expected = {"config": longer, "sweep_id": "", "versions": "noted"}
         self.assertEqual(self._content(), expected)
-        with messages.raises(run_directory.WorkdirError, "run.env_frames", 20, 10):
-            run_directory.open_workdir(self._folder, config, {}, defaults=defaults)
+        self._assert_rejected(("run.env_frames", 20, 10), config, defaults=defaults)
 
     def test_schedule_is_extended_only_on_request(self):
         config = _scheduled("linear", 10_000)
-        run_directory.open_workdir(self._folder, config, {})
-        with messages.raises(
-            run_directory.WorkdirError, "run.env_frames", 20000, 10000, "--extend", "--workdir"
-        ):
-            run_directory.open_workdir(self._folder, _scheduled("linear", 20_000), {})
-        self.assertEqual(run_directory.read_config(self._folder), config)
+        self._open(config)
+        named = ("run.env_frames", 20000, 10000, "--extend", "--workdir")
+        self._assert_rejected(named, _scheduled("linear", 20_000))
         for env_frames in (20_000, 40_000):
             config = _scheduled("linear", env_frames)
             with self.assertLogs(level="WARNING") as logs:
-                self.assertTrue(run_directory.open_workdir(self._folder, config, {}, extend=True))
+                self.assertTrue(self._open(config, extend=True))
             messages.assert_names(logs.output[0], f"{env_frames:,}")
             self.assertEqual(run_directory.read_config(self._folder), config)
         self.assertEqual(self._content()["extended_from_env_frames"], [10_000, 20_000])
         with self.assertNoLogs(level="WARNING"):  # The same command resumes.
-            run_directory.open_workdir(self._folder, config, {}, extend=True)
-        with messages.raises(run_directory.WorkdirError, "run.env_frames", 40000, 20000):
-            run_directory.open_workdir(self._folder, _scheduled("linear", 20_000), {}, extend=True)
+            self._open(config, extend=True)
+        named = ("run.env_frames", 40000, 20000)
+        self._assert_rejected(named, _scheduled("linear", 20_000), extend=True)
 
     def test_file_or_dangling_link_is_rejected(self):
         (self._folder / "file").touch()
@@ -130,31 +136,27 @@ class RunDirectoryTest(folders.FolderTest):
 
     def test_overridden_keys_may_differ_and_are_recorded(self):
         config, key = _scheduled("linear", 10), "learner.learning_rate_schedule"
-        run_directory.open_workdir(self._folder, config, {"versions": "noted"})
+        self._open(config, {"versions": "noted"})
         now = _scheduled("constant", 10)
         before = self._content()
-        with messages.raises(run_directory.WorkdirError, f"--override={key}=constant"):
-            run_directory.open_workdir(self._folder, now, {})
+        self._assert_rejected((f"--override={key}=constant",), now)
         other = now | {"agent": {"discount": 0.5}}
-        with messages.raises(run_directory.WorkdirError, "agent.discount", 0.99, 0.5):
-            run_directory.open_workdir(self._folder, other, {}, overridden=[key])
-        self.assertEqual(self._content(), before)
-        run_directory.open_workdir(self._folder, now, {}, overridden=[key])
+        self._assert_rejected(("agent.discount", 0.99, 0.5), other, overridden=[key])
+        self._open(now, overridden=[key])
         self.assertEqual(run_directory.read_overrides(self._folder, config), {key: "constant"})
         (entry,) = run_directory.record_overrides(self._folder, 7)
         self.assertEqual(self._content(), before | {"config": now, "overrides": [entry]})
         self.assertEqual(entry["env_frames"], 7)
         self.assertEqual(entry["changes"], {key: {"before": "linear", "now": "constant"}})
-        run_directory.open_workdir(self._folder, now, {})
+        self._open(now)
         self.assertEmpty(run_directory.record_overrides(self._folder, 9))
 
     def test_overridden_length_extends_a_schedule(self):
         key = "run.env_frames"
-        run_directory.open_workdir(self._folder, _scheduled("linear", 10), {})
-        with messages.raises(run_directory.WorkdirError, key, 10, 5):
-            run_directory.open_workdir(self._folder, _scheduled("linear", 5), {}, overridden=[key])
+        self._open(_scheduled("linear", 10))
+        self._assert_rejected((key, 10, 5), _scheduled("linear", 5), overridden=[key])
         with self.assertLogs(level="WARNING"):
-            run_directory.open_workdir(self._folder, _scheduled("linear", 20), {}, overridden=[key])
+            self._open(_scheduled("linear", 20), overridden=[key])
         self.assertEqual(self._content()["config"], _scheduled("linear", 20))
         self.assertEqual(self._content()["extended_from_env_frames"], [10])
         (entry,) = self._content()["overrides"]
@@ -199,8 +201,7 @@ class RunDirectoryTest(folders.FolderTest):
     )
     def test_damaged_config_is_rejected(self, content):
         (self._folder / "config.json").write_text(content)
-        with messages.raises(run_directory.WorkdirError, "config.json"):
-            run_directory.open_workdir(self._folder, CONFIG, {})
+        self._assert_rejected(("config.json",), CONFIG)
         with messages.raises(run_directory.WorkdirError, "config.json"):
             run_directory.read_config(self._folder)
 
@@ -223,20 +224,17 @@ class RunDirectoryTest(folders.FolderTest):
         self.assertEqual(sorted(self._folder.rglob("*")), before)
 
     def test_lost_checkpoints_are_no_new_run(self):
-        run_directory.open_workdir(self._folder, CONFIG, {})
+        self._open(CONFIG)
         self._leave("episodes.csv")
-        self.assertTrue(run_directory.open_workdir(self._folder, CONFIG, {}))
+        self.assertTrue(self._open(CONFIG))
         self._leave(CHECKPOINT)
         run_directory.mark_checkpointed(self._folder)
-        self.assertTrue(run_directory.open_workdir(self._folder, CONFIG, {}))
+        self.assertTrue(self._open(CONFIG))
         (self._folder / CHECKPOINT).unlink()
-        before = self._content()
-        with messages.raises(run_directory.WorkdirError, "checkpoints/learner"):
-            run_directory.open_workdir(self._folder, CONFIG, {})
-        self.assertEqual(self._content(), before)
+        self._assert_rejected(("checkpoints/learner",), CONFIG)
 
     def test_full_disk_keeps_the_config(self):
-        run_directory.open_workdir(self._folder, CONFIG, {})
+        self._open(CONFIG)
         before = self._content()
         full = OSError(errno.ENOSPC, "No space left on device")
         with (
