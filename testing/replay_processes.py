@@ -4,7 +4,6 @@ import itertools
 import os
 import pathlib
 import signal
-import time
 from collections.abc import Callable
 from multiprocessing import connection as pipes
 from typing import Any
@@ -101,12 +100,3 @@ class WriterProcess(_Process):
         """Starts the actor; returns when it writes."""
         super().__init__(_keep_writing, address, config, signature)
         self._receive()
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    """Waits until a condition is true; raises TimeoutError after `seconds`."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError("the condition is not true")
-        time.sleep(0.05)

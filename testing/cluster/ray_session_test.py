@@ -12,7 +12,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import ray_session
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
-from testing import folders, messages
+from testing import folders, messages, processes
 
 _START_FAILURE = RuntimeError("the raylet has not started")
 
@@ -56,8 +56,7 @@ class NewRayTest(folders.FolderTest):
         self.assertEmpty(list(self._folder.iterdir()))
 
     def test_ctrl_c_during_the_start_ends_its_processes(self):
-        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
+        processes.keep_handlers(self)
         started = []
 
         def start(_temp_dir: str, **_) -> None:

@@ -10,6 +10,7 @@ import ray
 from absl.testing import absltest
 
 from laser_tf.cluster import ray_session, remote_command
+from testing import processes
 
 # Prints its directory; takes a second to save itself after a signal to stop.
 _PROGRAM = """
@@ -55,11 +56,8 @@ class RemoteCommandTest(absltest.TestCase):
         return command
 
     def _wait(self, command: remote_command.RemoteCommand) -> int:
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while (code := command.poll()) is None:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
-        return code
+        processes.wait_until(lambda: command.poll() is not None, _TIMEOUT_SECONDS)
+        return command.poll()
 
     def test_exit_code_and_output_are_those_of_the_command(self):
         log = self._folder / "logs with spaces/run.log"
@@ -69,11 +67,7 @@ class RemoteCommandTest(absltest.TestCase):
     def test_stopped_command_saves_itself(self):
         log = self._folder / "stopped.log"
         command = self._start(log, "--wait")
-        deadline = time.monotonic() + _TIMEOUT_SECONDS
-        while not log.exists() or not log.read_text():
-            self.assertIsNone(command.poll())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.2)
+        processes.wait_until(lambda: log.exists() and log.read_text(), _TIMEOUT_SECONDS, command)
         command.send_signal(signal.SIGINT)
         self.assertNotEqual(self._wait(command), 0)
         self.assertEqual(log.read_text().split()[-1], "saved")

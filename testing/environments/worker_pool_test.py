@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from unittest import mock
 from absl.testing import absltest, parameterized
 
 from laser_tf.environments import worker_pool
-from testing import commands, folders, messages
+from testing import commands, folders, messages, processes
 from testing.environments import small_worker
 
 
@@ -26,45 +25,30 @@ def _make(*numbers, reply_seconds=60.0, progressed_at=lambda _: 0.0, **options):
     )
 
 
-def _is_running(process):
-    try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def _end(processes):
-    """Returns whether all processes end soon."""
-    deadline = time.monotonic() + 30
-    while any(map(_is_running, processes)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(map(_is_running, processes))
-
-
 class WorkerPoolTest(parameterized.TestCase):
     def test_workers_answer_in_order_at_the_same_time(self):
         with _make(10, 20, 30) as workers:
             self.assertEqual(workers.call([("add", 1), ("add", 2), ("add", 3)]), [11, 22, 33])
-            processes = workers.call([("process",)] * 3)
+            pids = workers.call([("process",)] * 3)
             start = time.monotonic()
             workers.call([("wait", 1.0)] * 3)
             self.assertLess(time.monotonic() - start, 2.5)
-        self.assertLen({*processes, os.getpid()}, 4)
+        self.assertLen({*pids, os.getpid()}, 4)
 
     @parameterized.parameters("fail", "die")
     def test_restart_ends_the_engine_of_the_worker(self, method):
         with _make(1, 2) as workers:
             engine, other = workers.call([("start_engine",)] * 2)
             workers.call([(method,), None])
-            self.assertTrue(_end([engine]))
-            self.assertTrue(_is_running(other))
+            processes.wait_for_end([engine])
+            self.assertTrue(processes.is_running(other))
 
     def test_close_ends_workers_and_their_engines(self):
         with _make(1, 2) as workers:
             engines = workers.call([("start_engine",), None])[:1]
-            processes = workers.call([("process",)] * 2)
-        self.assertFalse(any(map(_is_running, processes)))
-        self.assertTrue(_end(engines))
+            pids = workers.call([("process",)] * 2)
+        self.assertFalse(any(map(processes.is_running, pids)))
+        processes.wait_for_end(engines)
         workers.close()
         with self.assertRaises(RuntimeError):
             workers.call([("process",)] * 2)
@@ -72,8 +56,8 @@ class WorkerPoolTest(parameterized.TestCase):
     def test_worker_that_does_not_close_is_killed(self):
         self.enter_context(mock.patch.object(worker_pool, "_CLOSE_TIMEOUT_SECONDS", 1.0))
         with _make(-1, 2) as workers:
-            processes = workers.call([("process",)] * 2)
-        self.assertFalse(any(map(_is_running, processes)))
+            pids = workers.call([("process",)] * 2)
+        self.assertFalse(any(map(processes.is_running, pids)))
 
     @parameterized.parameters("command", "fork", "spawn")
     def test_terminated_engine_of_a_worker_ends(self, kind):
@@ -100,11 +84,11 @@ class WorkerPoolTest(parameterized.TestCase):
             self.assertEqual((answers[0], answers[2]), (2, 6))
             self.assertIn(reason, answers[1].reason)
             self.assertIn(details, answers[1].details)
-            self.assertFalse(_is_running(before[1]))
+            self.assertFalse(processes.is_running(before[1]))
             self.assertEqual(workers.call([("restarts",)] * 3), [0, 1, 0])
             after = workers.call([("process",)] * 3)
             self.assertEqual((after[0], after[2]), (before[0], before[2]))
-        self.assertFalse(any(map(_is_running, after)))
+        self.assertFalse(any(map(processes.is_running, after)))
 
     def test_progress_extends_the_time_limit_of_its_worker_only(self):
         def progressed_at(index):
@@ -171,19 +155,19 @@ class ParentTest(folders.FolderTest):
         return parent, [int(process) for process in parent.stdout.readline().split()]
 
     def test_ctrl_c_ends_workers_and_engines(self):
-        parent, processes = self._start()
+        parent, pids = self._start()
         os.killpg(parent.pid, signal.SIGINT)
         output, errors = parent.communicate(timeout=60)
         self.assertEqual((parent.returncode, output, errors), (0, "closed\n", ""))
-        self.assertTrue(_end(processes))
+        processes.wait_for_end(pids)
 
     @parameterized.parameters("wait", "hang")
     def test_workers_end_with_a_killed_parent(self, method):
-        parent, processes = self._start(method)
-        self.assertTrue(all(map(_is_running, processes)))
+        parent, pids = self._start(method)
+        self.assertTrue(all(map(processes.is_running, pids)))
         parent.kill()
         parent.communicate(timeout=60)
-        self.assertTrue(_end(processes))
+        processes.wait_for_end(pids)
 
 
 if __name__ == "__main__":

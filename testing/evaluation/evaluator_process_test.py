@@ -13,7 +13,7 @@ from absl.testing import absltest
 from laser_tf.environments import catch, factory, faults, worker_pool
 from laser_tf.evaluation import evaluator, evaluator_process
 from laser_tf.training import assembly, run_config
-from testing import fakes, folders, messages, replay_processes
+from testing import fakes, folders, messages, processes
 
 EPISODES = 7
 LEFT, STAY, RIGHT = range(3)
@@ -99,10 +99,9 @@ class EvaluatorProcessTest(folders.FolderTest):
         return process
 
     def _result(self, process: evaluator_process.EvaluatorProcess):
-        outcomes = []
-        replay_processes.wait_until(lambda: outcomes.append(process.result()) or outcomes[-1], 120)
+        outcome = processes.wait_until(process.result, 120.0)
         self.assertIsNone(process.result())  # Each result is returned once.
-        return outcomes[-1]
+        return outcome
 
     def test_killed_process_is_replaced(self):
         process = self._start(_config())

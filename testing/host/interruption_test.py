@@ -14,10 +14,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.evaluation import run_evaluation
 from laser_tf.host import interruption
 from launch import session
-from testing import fakes
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
+from testing import fakes, processes
 
 ENDS = """from laser_tf.host import interruption
 print("saved")
@@ -35,8 +32,7 @@ interruption.end_by(interrupted.signal_number)"""
 class InterruptionTest(parameterized.TestCase):
     def setUp(self):
         super().setUp()
-        for signal_number in SIGNALS:
-            self.addCleanup(signal.signal, signal_number, signal.getsignal(signal_number))
+        processes.keep_handlers(self)
 
     @parameterized.parameters(signal.SIGTERM, signal.SIGHUP)
     def test_only_a_second_ctrl_c_requests_a_kill(self, signal_number):
@@ -54,19 +50,21 @@ class InterruptionTest(parameterized.TestCase):
         self.assertTrue(interrupted.stop_requested)
         self.assertFalse(interrupted.kill_requested)
 
-    @parameterized.parameters(*SIGNALS)
+    @parameterized.parameters(*processes.STOP_SIGNALS)
     def test_signal_raises_if_there_is_nothing_to_save(self, signal_number):
         interrupted = interruption.Interruption()
         with interrupted.raising():
             pass
-        noting = [signal.getsignal(each) for each in SIGNALS]
+        noting = [signal.getsignal(each) for each in processes.STOP_SIGNALS]
         self.assertEqual(noting, [interrupted._note] * 3)
         with self.assertRaises(interruption.Stopped) as stopped, interrupted.raising():
             os.kill(os.getpid(), signal_number)
             self.fail("not raised")
         self.assertEqual(stopped.exception.signal_number, signal_number)
         self.assertEqual(interrupted.signal_number, signal_number)  # a library may eat the first
-        self.assertEqual([signal.getsignal(each) for each in SIGNALS], [signal.SIG_DFL] * 3)
+        self.assertEqual(
+            [signal.getsignal(each) for each in processes.STOP_SIGNALS], [signal.SIG_DFL] * 3
+        )
         with self.assertRaises(interruption.Stopped), interrupted.raising():
             self.fail("begun although a signal had come")
 
@@ -91,7 +89,7 @@ class InterruptionTest(parameterized.TestCase):
         interruption.restore_default_handlers()
         self.assertEqual(signal.getsignal(signal.SIGHUP), signal.SIG_IGN)
 
-    @parameterized.parameters(*SIGNALS)
+    @parameterized.parameters(*processes.STOP_SIGNALS)
     def test_exit_status_names_the_signal(self, signal_number):
         process = subprocess.run(
             ["bash", "-c", f"'{sys.executable}' -c '{ENDS.format(int(signal_number))}'; echo $?"],
@@ -123,7 +121,7 @@ class InterruptionTest(parameterized.TestCase):
         with mock.patch.object(
             run_evaluation,
             "evaluate_finished",
-            lambda *_: found.extend(map(signal.getsignal, SIGNALS)),
+            lambda *_: found.extend(map(signal.getsignal, processes.STOP_SIGNALS)),
         ):
             session.train_and_evaluate(run, fakes.catch_config(), pathlib.Path("nowhere"))
         self.assertEqual(found, [signal.SIG_DFL] * 3)

@@ -12,7 +12,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf import callbacks
 from laser_tf.host import private_network
-from testing import commands, messages
+from testing import commands, messages, processes
 
 # What the tests' processes begin with. Everything is imported before a user is given up who may be
 # the only one to read it.
@@ -55,11 +55,6 @@ value = next(iter(client.sample("t", 1)))[0].data[0]
 print("served", int(value), warning, flush=True)
 input()
 """
-
-
-def _free_port() -> int:
-    with socket.create_server(("", 0)) as probe:
-        return probe.getsockname()[1]
 
 
 def _reachable(port: int) -> list[str]:
@@ -115,13 +110,13 @@ class PrivateNetworkTest(parameterized.TestCase):
 
     @pytest.mark.long
     def test_unmoved_server_is_reachable(self):
-        port = _free_port()
+        port = processes.free_port()
         with _process(_SERVER.format(enter="None", port=port)) as process:
             _served(process)
             self.assertIn("127.0.0.1", _reachable(port))
 
     def test_moved_server_is_not_reachable(self):
-        port = _free_port()
+        port = processes.free_port()
         with _process(_SERVER.format(enter="private_network.enter()", port=port)) as process:
             warning = _served(process)
             if warning == "None":

@@ -1,6 +1,5 @@
 """Tests of the launcher: its network, exit codes, and the ends of processes."""
 
-import contextlib
 import os
 import pathlib
 import shutil
@@ -8,12 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 from absl.testing import absltest
 
 from laser_tf.host import process_launcher
-from testing import commands
+from testing import commands, processes
 
 # Moves to a private network, then has two processes connect to a server outside: one of its own,
 # and one of a child. Prints their exit codes and its own success.
@@ -42,22 +40,10 @@ time.sleep(1000)
 """
 
 
-def _runs(pid):
-    with contextlib.suppress(FileNotFoundError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
-    return False
-
-
 class ProcessLauncherTest(absltest.TestCase):
     def _launch(self, *command):
         with pathlib.Path(os.devnull).open("wb") as output:
             return process_launcher.LaunchedProcess(command, dict(os.environ), [output.fileno()])
-
-    def _assert_ends(self, pid):
-        deadline = time.monotonic() + 30
-        while _runs(pid) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertFalse(_runs(pid))
 
     def test_exit_code_is_reported(self):
         process = self._launch("/bin/sh", "-c", "exit 7")
@@ -71,7 +57,7 @@ class ProcessLauncherTest(absltest.TestCase):
         self.assertIsNone(process.wait(0.1))
         process.end(0.0)
         self.assertEqual(process.wait(), -signal.SIGKILL)
-        self.assertFalse(_runs(process.pid))
+        self.assertFalse(processes.is_running(process.pid))
 
     def test_missing_program_raises(self):
         with self.assertRaises(FileNotFoundError):
@@ -89,10 +75,10 @@ class ProcessLauncherTest(absltest.TestCase):
     def test_process_group_ends_with_a_killed_owner(self):
         owner = subprocess.Popen([sys.executable, "-c", _OWNER], stdout=subprocess.PIPE, text=True)
         pid = int(owner.stdout.readline())
-        self.assertTrue(_runs(pid))
+        self.assertTrue(processes.is_running(pid))
         owner.kill()
         owner.communicate()
-        self._assert_ends(pid)
+        processes.wait_for_end([pid])
 
     def test_launched_processes_keep_the_network_of_the_host(self):
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -6,7 +6,7 @@ import signal
 import pytest
 from absl.testing import absltest
 
-from testing import commands, replay_processes
+from testing import commands, processes
 
 FLAGS = (
     "--config=configs/r2d2.py:tmaze",
@@ -27,7 +27,7 @@ class ContextualReplayTest(commands.CommandTest):
         process = commands.start("train", *FLAGS, f"--workdir={self.workdir}")
         self.addCleanup(process.kill)
         checkpoints = self.workdir / "checkpoints"
-        replay_processes.wait_until((checkpoints / "sequences_previous.zip").exists, 300)
+        processes.wait_until((checkpoints / "sequences_previous.zip").exists, 300)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         again = commands.start("train", *FLAGS, f"--workdir={self.workdir}")

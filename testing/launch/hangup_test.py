@@ -13,7 +13,7 @@ import time
 import pytest
 from absl.testing import absltest, parameterized
 
-from testing import commands, folders
+from testing import commands, folders, processes
 
 CATCH = "--config=configs/laser.py:catch"
 COMMANDS = [
@@ -65,11 +65,9 @@ class ClosedTerminalTest(folders.FolderTest):
         process, terminal = self._train()
         os.close(terminal)
         length = _length(self._workdir / "episodes.csv")
-        deadline = time.monotonic() + 60
-        while _length(self._workdir / "episodes.csv") <= length:
-            self.assertIsNone(process.poll())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
+        processes.wait_until(
+            lambda: _length(self._workdir / "episodes.csv") > length, process=process
+        )
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(timeout=120), -signal.SIGTERM)
         self.assertNotEmpty(list((self._workdir / "checkpoints/learner").iterdir()))

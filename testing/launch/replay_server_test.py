@@ -15,15 +15,9 @@ import pytest
 from absl.testing import absltest, parameterized
 
 from laser_tf.host import private_network
-from testing import commands, messages
+from testing import commands, messages, processes
 
 CATCH = "--config=configs/laser.py:catch"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 class ReplayServerTest(commands.CommandTest):
@@ -46,11 +40,9 @@ class ReplayServerTest(commands.CommandTest):
             )  # fmt: skip
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        deadline = time.monotonic() + 120
-        while log.read_text().count("Serving replay") == started:
-            self.assertIsNone(process.poll(), log.read_text())
-            self.assertLess(time.monotonic(), deadline, log.read_text())
-            time.sleep(0.1)
+        processes.wait_until(
+            lambda: log.read_text().count("Serving replay") > started, 120.0, process
+        )
         return process, log
 
     def _end(self, process: subprocess.Popen) -> None:
@@ -58,7 +50,7 @@ class ReplayServerTest(commands.CommandTest):
         self.assertEqual(process.wait(timeout=60), -signal.SIGTERM)
 
     def test_run_trains_on_a_server_and_resumes_after_its_restart(self):
-        port = _free_port()
+        port = processes.free_port()
         process, log = self._start(port)
         flags = (
             CATCH,
@@ -74,7 +66,7 @@ class ReplayServerTest(commands.CommandTest):
         self.assertGreater(int(held[-1].replace(",", "")), 250)
 
         # The server comes back with its items at another port.
-        moved = _free_port()
+        moved = processes.free_port()
         again, log = self._start(moved)
         full = int(re.findall(r"Serving replay on port \d+, (\d+)% full", log.read_text())[-1])
         self.assertGreater(full, 12)
@@ -87,7 +79,7 @@ class ReplayServerTest(commands.CommandTest):
 
     @pytest.mark.long
     def test_killed_server_of_a_cluster_run_resumes(self):
-        port = _free_port()
+        port = processes.free_port()
         process, log = self._start(port, "--checkpoint_minutes=0.02")
         flags = (
             CATCH, f"--config.replay.address=localhost:{port}", "--config.run.env_frames=8000",

@@ -7,7 +7,7 @@ import types
 from absl.testing import absltest, parameterized
 
 from launch import session
-from testing import fakes, folders
+from testing import fakes, folders, processes
 
 
 class _Run:
@@ -33,8 +33,7 @@ class _Run:
 class SessionTest(folders.FolderTest):
     def setUp(self):
         super().setUp()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        processes.keep_handlers(self)
 
     @parameterized.parameters(
         (None, True, None),

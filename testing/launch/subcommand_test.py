@@ -5,14 +5,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 from unittest import mock
 
 from absl.testing import absltest, parameterized
 
 from launch import command_line, subcommand
-from testing import folders, messages
+from testing import folders, messages, processes
 
 # In place of launch.sweep: saves for a second when it is asked to end.
 SWEEP = f"""#!{sys.executable}
@@ -67,9 +65,7 @@ class RunAllTest(folders.FolderTest):
             )
             for n, wait in names_and_waits
         ]
-        handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-        for number, handler in handlers.items():
-            self.addCleanup(signal.signal, number, handler)
+        processes.keep_handlers(self)
         with mock.patch.object(sys, "executable", str(program)):
             try:
                 subcommand.run_all(commands, at_once)
@@ -105,42 +101,34 @@ class RunAllTest(folders.FolderTest):
         command = subcommand.Command("train", ("x",), log=pathlib.Path("/no/such.log"))
         process = mock.Mock(spec=subcommand.Process)
         process.poll.return_value = 1
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        processes.keep_handlers(self)
         with messages.raises(command_line.UsageError, 1, "/no/such.log"):
             subcommand.run_all([command], start=lambda _: process)
 
 
-class SubcommandTest(parameterized.TestCase):
+class SubcommandTest(folders.FolderTest):
     @parameterized.parameters(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
     def test_signal_ends_the_command_in_order(self, signal_number):
-        with tempfile.TemporaryDirectory() as folder:
-            command, record = pathlib.Path(folder) / "command", pathlib.Path(folder) / "record"
-            command.write_text(SWEEP)
-            command.chmod(0o700)
-            process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, command, record],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-            self._wait_for(record, "started")
-            os.killpg(process.pid, signal_number)  # as Ctrl-C does: all of the terminal's group
-            output, errors = process.communicate(timeout=60)
-            self._wait_for(record, "saved")
-            self.assertLen(record.read_text().splitlines(), 2)
+        command, record = self._folder / "command", self._folder / "record"
+        command.write_text(SWEEP)
+        command.chmod(0o700)
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, command, record],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        processes.wait_until(lambda: record.exists() and "started" in record.read_text())
+        os.killpg(process.pid, signal_number)  # as Ctrl-C does: all of the terminal's group
+        output, errors = process.communicate(timeout=60)
+        processes.wait_until(lambda: "saved" in record.read_text())
+        self.assertLen(record.read_text().splitlines(), 2)
         self.assertEmpty(output)
         self.assertEqual(process.returncode, -signal_number)
         if signal_number != signal.SIGKILL:
             self.assertLen(errors.splitlines(), 1)
             self.assertNotIn("Traceback", errors)
-
-    def _wait_for(self, path: pathlib.Path, text: str) -> None:
-        deadline = time.monotonic() + 60
-        while not (path.exists() and text in path.read_text()):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import fleet
 from laser_tf.monitoring import tensorboard
 from laser_tf.sweeps import lineage
-from testing import commands, messages, sweep_folders
+from testing import commands, messages, processes, sweep_folders
 
 CATCH = "--config=configs/sweeps.py:catch"
 MEMBERS = ("member_00", "member_01")
@@ -27,9 +27,7 @@ class SweepTest(commands.CommandTest):
     def _wait_for_decisions(self, process: subprocess.Popen, number: int) -> None:
         """Waits until the population has made `number` decisions."""
         path = self.workdir / lineage.FILE
-        while len(lineage.read(path)) < number:
-            self.assertIsNone(process.poll())
-            time.sleep(0.1)
+        processes.wait_until(lambda: len(lineage.read(path)) >= number, 600.0, process)
 
     def _wait_for_process(self, name: str, *, other_than: int = 0) -> int:
         """Returns the id of a role's process."""

@@ -5,13 +5,12 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 from absl.testing import absltest
 
 from laser_tf.monitoring import evaluation_log
-from testing import commands, folders
+from testing import commands, folders, processes
 
 pytestmark = pytest.mark.long
 
@@ -42,11 +41,9 @@ class PeriodicEvaluationsTest(folders.FolderTest):
 
     def _wait_for_evaluations(self, number: int) -> list[int]:
         """Waits for a number of evaluations; returns their env frames."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while len(rows := evaluation_log.EvaluationLog(self._workdir).read()) < number:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.1)
-        return [row.env_frames for row in rows]
+        log = evaluation_log.EvaluationLog(self._workdir)
+        processes.wait_until(lambda: len(log.read()) >= number, TIMEOUT_SECONDS)
+        return [row.env_frames for row in log.read()]
 
     def test_training_continues_without_its_evaluator(self):
         others = _workers()

@@ -19,7 +19,7 @@ from laser_tf.replay import (
     stored_unroll,
 )
 from laser_tf.training import run_config
-from testing import fakes, messages, numbered_sequences, replay_processes
+from testing import fakes, messages, numbered_sequences, processes, replay_processes
 
 SIGNATURE, U = numbered_sequences.SIGNATURE, numbered_sequences.U
 
@@ -91,16 +91,16 @@ class LostServerTest(absltest.TestCase):
             replay = config.make_learner_client(client.ReplayClient(source), SIGNATURE, folder)
             stream = fakes.make_batches(config, replay, SIGNATURE)
             self.addCleanup(stream.close)
-            replay_processes.wait_until(lambda: replay.size() == 10)
+            processes.wait_until(lambda: replay.size() == 10)
             served.kill()
             again = replay_processes.ReplayProcess(
                 config, SIGNATURE, folder / "replay", served.port
             )
             self.addCleanup(again.kill)
             with mock.patch.object(replay.store, "add", wraps=replay.store.add) as adding:
-                replay_processes.wait_until(source.poll)
+                processes.wait_until(source.poll)
                 _write(source, range(10, 15))
-                replay_processes.wait_until(lambda: adding.call_count == 15)
+                processes.wait_until(lambda: adding.call_count == 15)
             self.assertEqual(replay.size(), 15)
 
 

@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import lease, server
 from laser_tf.replay.schemes import mixed
-from testing import fakes, folders, messages
+from testing import fakes, folders, messages, processes
 
 SIGNATURE = fakes.signature(fakes.image_spec((4, 3, 1), 3), (), unroll_length=5, frame_stack=2)
 CONFIG = mixed.Mixed(unroll_length=5, frame_stack=2, batch_size=4)
@@ -53,11 +53,8 @@ class LeaseTest(folders.FolderTest):
         self._acquire("slow")
         slow = self._connection
         self._acquire("other", stale_seconds=0.0, heartbeat_seconds=0.01)
-        deadline = time.monotonic() + 30
         with messages.raises(lease.LeaseTakenError, "other"):
-            while time.monotonic() < deadline:
-                slow.raise_if_rejected()
-                time.sleep(0.02)
+            processes.wait_until(slow.raise_if_rejected, 30.0)
 
 
 if __name__ == "__main__":

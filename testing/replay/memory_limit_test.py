@@ -5,7 +5,6 @@ import ctypes
 import logging
 import re
 import threading
-import time
 from collections.abc import Iterator
 from unittest import mock
 
@@ -15,7 +14,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import client, dataset, memory, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import contextual, episodes, mixed, online, sequences
-from testing import fakes, folders, messages
+from testing import fakes, folders, messages, processes
 
 T = 5
 SPEC = fakes.image_spec((64, 64, 1), 3)
@@ -142,11 +141,7 @@ class MemoryLimitTest(folders.FolderTest):
             self._target = resilient_writer.UnrollStream(replay, {"replay": True})
             self._write(30)
             served.guard_memory()
-            for _ in range(1_000):
-                if replay.size() == CONFIG.batch_size:
-                    break
-                time.sleep(0.01)
-            self.assertEqual(replay.size(), CONFIG.batch_size)
+            processes.wait_until(lambda: replay.size() == CONFIG.batch_size)
             served.stop()
         started = set(threading.enumerate()) - before
         self.assertNotIn("replay memory", [thread.name for thread in started])

@@ -22,7 +22,7 @@ from laser_tf.replay import (
     writers,
 )
 from laser_tf.replay.schemes import base, contextual, sequences
-from testing import fakes, messages, replay_processes
+from testing import fakes, messages, processes
 
 U, K, A, H = 4, 3, 2, 2  # steps of an unroll, frames of a stack, actions, units of the core
 SPEC = fakes.image_spec((2, 2, 1), A)
@@ -186,7 +186,7 @@ class SequencesTest(parameterized.TestCase):
         )
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
-        replay_processes.wait_until(lambda: replay.size() == asked)
+        processes.wait_until(lambda: replay.size() == asked)
         self.assertEqual(source.size(), 0)
         drawn = dataset.replayed_batch(replay.store.sample(400), config)
         found = self._different([drawn], config)
@@ -262,7 +262,7 @@ class SequencesTest(parameterized.TestCase):
         self.addCleanup(batches.close)
         self.assertIsNotNone(next(batches))
         replay.client.reset(config.replay_table)
-        replay_processes.wait_until(lambda: next(batches) is None)
+        processes.wait_until(lambda: next(batches) is None)
 
     def test_unconsumed_steps_are_counted(self):
         config = _config(steps_per_update=2 * U + 2, warm_up=4 * U)
@@ -270,7 +270,7 @@ class SequencesTest(parameterized.TestCase):
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         steps = [int(stream.get(self._stop.is_set).new_steps) for _ in range(4)]
-        replay_processes.wait_until(lambda: stream.unreported_steps == 14 * U + 1 - sum(steps))
+        processes.wait_until(lambda: stream.unreported_steps == 14 * U + 1 - sum(steps))
 
     @parameterized.parameters(
         ({"sequence_length": 2 * U + 1}, "sequence_length", 9, 4),

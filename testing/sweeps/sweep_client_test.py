@@ -1,6 +1,5 @@
 """The client of a sweep: decisions of a population, reports, and copies of an agent."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from laser_tf.environments import factory
 from laser_tf.monitoring import episode_log, reporting
 from laser_tf.sweeps import coordinator, sweep_client, sweep_config
 from laser_tf.training import assembly, learner, named_variables
-from testing import folders, messages
+from testing import folders, messages, processes
 
 COPYING, COPIED = "member_00", "member_01"
 
@@ -91,11 +90,8 @@ class SweepClientTest(folders.FolderTest):
         member, _, _ = self._start(COPYING, 0.1)
         member.check()
         self._error = OSError()
-        deadline = time.monotonic() + 20
         with self.assertRaises(OSError):
-            while time.monotonic() < deadline:
-                member.check()
-                time.sleep(0.01)
+            processes.wait_until(member.check, 20.0)
 
     def test_member_ahead_of_the_others_waits(self):
         ahead, _, _ = self._start(COPYING, 0.1)

@@ -22,7 +22,7 @@ from laser_tf.replay import (
     writers,
 )
 from laser_tf.replay.schemes import alternating, base, mixed, online, sequences
-from testing import fakes, folders, messages, replay_processes
+from testing import fakes, folders, messages, processes, replay_processes
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
@@ -151,7 +151,7 @@ class LostServerTest(folders.FolderTest):
         self.assertEqual(self._check_counts(stream, 19), (0, 0))
         self.assertEqual(replay.server[1], 1)
         self.assertEqual(replay.address, addresses[-1])
-        replay_processes.wait_until(lambda: replay.size() == 20, 20)  # as of the last look
+        processes.wait_until(lambda: replay.size() == 20, 20)  # as of the last look
 
     @pytest.mark.long
     def test_frozen_server_delays_but_loses_nothing(self):
@@ -163,7 +163,7 @@ class LostServerTest(folders.FolderTest):
         with self.assertLogs(level="WARNING") as logs:
             writing = threading.Thread(target=self._write, args=(target, range(4, 20)))
             writing.start()
-            replay_processes.wait_until(lambda: logs.output)
+            processes.wait_until(lambda: logs.output)
             start = time.monotonic()
             size = replay.size()
             replay.update_priorities(np.arange(4, dtype=np.uint64), np.ones(4))
@@ -228,6 +228,10 @@ class SourceTest(absltest.TestCase):
         source = batch_sources.ServerIterator(replay, make)
         self.assertIsNone(next(source, None))
         replay.poll.assert_not_called()
+
+
+def _new_threads(before: list[threading.Thread]) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread not in before]
 
 
 def _row(number: int, environments: int) -> types.EnvOutput:
@@ -317,15 +321,7 @@ class LostSequencesTest(folders.FolderTest):
         target.close()
         stream.close()
         self.assertLess(time.monotonic() - start, 5)
-        replay_processes.wait_until(
-            lambda: (
-                not any(
-                    thread.name == "batches" and thread not in before
-                    for thread in threading.enumerate()
-                )
-            ),
-            60,
-        )
+        processes.wait_until(lambda: "batches" not in _new_threads(before))
 
 
 if __name__ == "__main__":
