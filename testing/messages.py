@@ -5,6 +5,8 @@ import re
 import unittest
 from collections.abc import Iterator
 
+from laser_tf import errors
+
 
 def assert_names(message: object, *values: object) -> None:
     """Asserts that a message contains every given key and value as a whole word or number.
@@ -25,12 +27,16 @@ def raises(
 ) -> Iterator[unittest.case._AssertRaisesContext]:
     """Asserts that the body raises an error whose message names every given key and value.
 
+    The message of an `errors.UserError` must be one line.
+
     Yields:
       The context of `assertRaises`, whose `exception` is set afterwards.
     """
     with unittest.TestCase().assertRaises(error) as caught:
         yield caught
     assert_names(caught.exception, *values)
+    if isinstance(caught.exception, errors.UserError) and "\n" in str(caught.exception):
+        raise AssertionError(f"more than one line: {str(caught.exception)!r}")
 
 
 def _pattern(value: str) -> re.Pattern[str]:

@@ -104,9 +104,8 @@ class ActionTest(parameterized.TestCase):
         (spaces.Box(0, 10**6, [], np.int64), ("1000001", "1", "10,000")),
     )
     def test_unsupported_space_is_rejected(self, space, named):
-        with messages.raises(faults.UnsupportedSpaceError, *named) as context:
+        with messages.raises(faults.UnsupportedSpaceError, *named):
             canonical_actions.Action(gymnasium_adapter.action_spec_of(space))
-        self.assertNotIn("\n", str(context.exception))
 
     @parameterized.parameters(
         ({"a": [specs.StringArray([])]}, ("['a'][0]", "object")),

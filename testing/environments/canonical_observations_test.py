@@ -124,9 +124,8 @@ class ObservationTest(parameterized.TestCase):
         (spaces.Dict(a=spaces.MultiDiscrete([2, 2**33])), ("['a']", "8589934594")),
     )
     def test_unsupported_space_is_rejected(self, space, named):
-        with messages.raises(faults.UnsupportedSpaceError, *named) as context:
+        with messages.raises(faults.UnsupportedSpaceError, *named):
             of_space(space)
-        self.assertNotIn("\n", str(context.exception))
 
     @parameterized.parameters(
         (specs.Array([2], np.complex64), ("complex64",)),

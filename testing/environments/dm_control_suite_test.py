@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 from absl.testing import absltest, parameterized
 
+from laser_tf import errors
 from laser_tf.environments import base, dm_control_suite
 from testing import folders, messages
 from testing.environments import fake_packages, rollouts
@@ -61,10 +62,9 @@ class DmControlTest(parameterized.TestCase):
 
     def test_images_without_renderer_are_rejected(self):
         with mock.patch.dict(os.environ, {"MUJOCO_GL": "disabled"}):
-            with messages.raises(ValueError, "cheetah/run", "libEGL", "libOSMesa") as context:
+            with messages.raises(errors.ConfigError, "cheetah/run", "libEGL", "libOSMesa"):
                 with make(arguments={"pixels": 20}):
                     pass
-        self.assertNotIn("\n", str(context.exception))
 
     @parameterized.parameters(
         (("libEGL.so.1", "libOSMesa.so.8"), "egl"),
@@ -94,10 +94,9 @@ class MujocoVersionTest(folders.FolderTest):
         (self._folder / "dm_control/__init__.py").write_text("")
         (self._folder / "dm_control/suite.py").write_text(program)
         self.enter_context(mock.patch.object(sys, "path", [str(self._folder), *sys.path]))
-        with messages.raises(ValueError, "mjtObj", "make control") as caught:
+        with messages.raises(errors.ConfigError, "mjtObj", "make control"):
             with make():
                 pass
-        self.assertNotIn("\n", str(caught.exception))
 
 
 if __name__ == "__main__":

@@ -44,9 +44,8 @@ class LoadTest(folders.FolderTest):
     def test_unusable_file_is_rejected_with_its_line(self, content, *named):
         path = self._folder / "mine.py"
         path.write_text(content)
-        with messages.raises(errors.UserError, path, *named) as caught:
+        with messages.raises(errors.UserError, path, *named):
             config_files.load(str(path))
-        self.assertNotIn("\n", str(caught.exception))
 
 
 class ConfigFlagTest(folders.FolderTest):

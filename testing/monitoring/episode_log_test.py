@@ -103,9 +103,8 @@ class EpisodeLogTest(folders.FolderTest):
     def test_resaved_file_is_rejected_and_unchanged(self, content):
         self._path.write_bytes(content)
         for call in (self._log().check, lambda: self._log().resume(1_000)):
-            with messages.raises(run_directory.WorkdirError, self._path) as caught:
+            with messages.raises(run_directory.WorkdirError, self._path):
                 call()
-            self.assertNotIn("\n", str(caught.exception))
         self.assertEqual(list(self._folder.iterdir()), [self._path])
         self.assertEqual(self._path.read_bytes(), content)
 

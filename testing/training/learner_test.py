@@ -136,9 +136,8 @@ class LearnerTest(parameterized.TestCase):
         huge = _replace_env(batch, reward=np.full_like(batch.env_output.reward, -1e25))
         with messages.raises(
             learner.NonFiniteLossError, "1e+25", "agent.reward_clip=unit", "learner.learning_rate"
-        ) as raised:
+        ):
             _update(made, huge, 1)
-        self.assertNotIn("\n", str(raised.exception))
 
     def test_finite_update_resets_the_limit(self):
         made, batch = _learner(non_finite_limit=2)

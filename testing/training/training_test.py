@@ -223,11 +223,9 @@ class TrainingTest(folders.FolderTest):
         full = tf.errors.ResourceExhaustedError(None, None, "OOM when allocating shape[9,256]\n x")
         with (
             mock.patch.object(registry, "make", side_effect=full),
-            self.assertRaises(errors.UserError) as caught,
+            messages.raises(errors.UserError, "shape[9,256]"),
         ):
             assembly.build_agent(config, spec, "float32", seed=0)
-        self.assertIn("shape[9,256]", str(caught.exception))
-        self.assertNotIn("\n", str(caught.exception))
 
     @parameterized.parameters((factory, "make_environment"), (assembly, "make_batches"))
     def test_error_before_learning_stops_actors_and_replay(self, module, name):

@@ -42,9 +42,8 @@ class OverridesTest(parameterized.TestCase):
     @parameterized.parameters("agent.discount", "run.seed", "environment.task", "agent", "x.y")
     def test_other_key_is_rejected(self, key):
         config = fakes.config_values(fakes.catch_config())
-        with messages.raises(errors.ConfigError, "--override", key, RATE) as caught:
+        with messages.raises(errors.ConfigError, "--override", key, RATE):
             overrides.check([RATE, key], config)
-        self.assertNotIn("\n", str(caught.exception))
 
     def test_key_of_another_agent_is_rejected(self):
         config = fakes.config_values(fakes.r2d2_catch_config())
