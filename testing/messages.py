@@ -39,6 +39,15 @@ def raises(
         raise AssertionError(f"more than one line: {str(caught.exception)!r}")
 
 
+@contextlib.contextmanager
+def warns(*values: object) -> Iterator[None]:
+    """Asserts that the body logs one warning, which names every given key and value."""
+    with unittest.TestCase().assertLogs(level="WARNING") as logs:
+        yield
+    assert len(logs.output) == 1, logs.output
+    assert_names(logs.output[0], *values)
+
+
 def _pattern(value: str) -> re.Pattern[str]:
     """Returns a pattern of a value that is no part of a longer word or number."""
     before = r"(?<!\w)(?<!\d\.)" if re.match(r"\w", value) else ""

@@ -74,10 +74,8 @@ class FaultsTest(folders.FolderTest):
     def test_non_finite_value_truncates_its_episode(self, column, value, named, kind):
         environment = Counting(wrong={(3, 1): {column: value}})
         environment.faults = faults.Faults(3, name="counting")
-        with self.assertLogs(level="WARNING") as logs:
+        with messages.warns(1, "counting", *named, 3):
             outputs = _run(environment)
-        self.assertLen(logs.output, 1)
-        messages.assert_names(logs.output[0], 1, "counting", *named, 3)
         self.assertEqual(environment.fault_counts(), {kind: 1})
         self.assertEqual((outputs.reward[3, 1], outputs.discount[3, 1]), (0, 1))
         # The observation is kept unless it is lost. Then the next episode starts.

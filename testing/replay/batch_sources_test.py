@@ -115,11 +115,9 @@ class UpdateRateLimiterTest(parameterized.TestCase):
         # Warm at 13 and 8; cold at 12, and 16 more have come without replay's growing; from then
         # on, 9 being beyond the last 10, as if it were warm.
         sizes = itertools.chain([4, 4], itertools.repeat(2))
-        with self.assertLogs(level="WARNING") as logs:
+        with messages.warns("replay.warm_up", 2, 4):
             steps = _new_steps(5, _unrolls(), sizes, growth_timeout_seconds=0.0, warm_up=4 * U)
         self.assertEqual(steps, [13, 8, 28, 4, 8])
-        self.assertLen(logs.output, 1)
-        messages.assert_names(logs.output[0], "replay.warm_up", 2, 4)
 
 
 if __name__ == "__main__":

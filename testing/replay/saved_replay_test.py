@@ -181,11 +181,9 @@ class DamageTest(FolderTest):
     def test_checkpoint_of_other_unrolls_starts_empty(self):
         shutil.rmtree(self._folder.with_name("replay_previous"))
         other = fakes.signature(SPEC, (), unroll_length=5, frame_stack=3)
-        with self.assertLogs(level="WARNING") as logs:
+        with messages.warns(self._folder, "[7, 4, 3, 1]", "[8, 4, 3, 1]"):
             replay = server.ReplayServer(CONFIG, other, self._folder)
         self.addCleanup(replay.stop)
-        self.assertLen(logs.output, 1)
-        messages.assert_names(logs.output[0], self._folder, "[7, 4, 3, 1]", "[8, 4, 3, 1]")
         self.assertFalse(replay.is_restored)
         self.assertEqual(replay.connect().size(), 0)
         replay.connect().check(other)

@@ -173,11 +173,12 @@ class SequenceStoreTest(parameterized.TestCase):
     def test_without_memory_left_the_oldest_are_removed(self):
         free = mock.Mock(side_effect=[True, False, False, *[True] * 10])
         config = numbered_sequences.config(capacity=10_000 * U)
-        with mock.patch.object(memory, "has_room", free), self.assertLogs(level="WARNING") as logs:
-            store = _filled(config, sequences=2_000, environments=1)
-        self.assertLen(logs.output, 1)
         held = int(0.95 * 511)  # 511 were there at the first look, 485 at the second
-        messages.assert_names(logs.output[0], f"{held * U:,}", "40,000", "replay.capacity")
+        with (
+            mock.patch.object(memory, "has_room", free),
+            messages.warns(f"{held * U:,}", "40,000", "replay.capacity"),
+        ):
+            store = _filled(config, sequences=2_000, environments=1)
         self.assertLen(store, int(0.95 * held))
 
     def test_batch_weights_follow_probabilities(self):
@@ -298,10 +299,9 @@ class CheckpointTest(folders.FolderTest):
         contextual_replay.save_store(self._path, _filled(sequences=10).contents())
         contextual_replay.save_store(self._path, _filled(sequences=20).contents())
         damage(self._path)
-        with self.assertLogs(level="WARNING") as logs:
+        with messages.warns():
             store = self._restored()
         self.assertLen(store, 10)
-        self.assertLen(logs.output, 1)
         for path in self._path.parent.iterdir():
             if path != self._path:
                 path.unlink()
