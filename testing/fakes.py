@@ -11,6 +11,7 @@ from dm_env import specs
 from configs import laser
 from laser_tf import observations, types
 from laser_tf.agents import r2d2_config, reactor_config, registry
+from laser_tf.evaluation import episode_runner
 from laser_tf.replay import client, connection, stored_unroll
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import registry as schemes
@@ -157,6 +158,32 @@ def learner_context(
     return schemes_base.LearnerContext(
         replay or mock.Mock(), signature, agent or mock.Mock(), seed, unchecked
     )
+
+
+def never() -> bool:
+    """Returns False, as the `should_stop` of a run that is not stopped."""
+    return False
+
+
+def evaluation_summary(env_frames: int, learner_updates: int, *returns: float) -> dict[str, Any]:
+    """Returns the summary of an evaluation on catch with given returns."""
+    episodes = [episode_runner.Episode(0, 0, 0, value, 9) for value in returns]
+    summary = episode_runner.summarise_returns(catch_config().environment, episodes)
+    counts = {"env_frames": env_frames, "learner_updates": learner_updates, "seconds": 2.5}
+    return summary | counts
+
+
+def random_stored_unrolls(
+    signature: Any, batch: int, generator: np.random.Generator
+) -> stored_unroll.StoredUnroll:
+    """Returns unrolls of task 0, [batch, ...], of zeros and ones in the middle of episodes."""
+    unrolls = tf.nest.map_structure(
+        lambda s: generator.integers(0, 2, (batch, *s.shape)).astype(s.dtype.as_numpy_dtype),
+        signature,
+    )
+    is_first = np.zeros_like(unrolls.env_output.is_first)
+    env_output = unrolls.env_output._replace(is_first=is_first)
+    return unrolls._replace(env_output=env_output, task=np.zeros_like(unrolls.task))
 
 
 def random_unroll(

@@ -23,10 +23,6 @@ CONFIG = alternating.Alternating(
 )  # fmt: skip
 
 
-def _never() -> bool:
-    return False
-
-
 def _counts(ratio: float, seed: tuple[int, ...], number: int) -> np.ndarray:
     """Returns how many replayed batches followed each of the first online batches."""
     online, replayed = itertools.repeat("online"), itertools.repeat("replayed")
@@ -70,8 +66,8 @@ class AlternatingBatchesTest(folders.FolderTest):
         zeros = stored_unroll.blank(SIGNATURE)
         for number in numbers:
             unroll = zeros._replace(new_steps=np.int64(T), number=np.int64(number))
-            target.write([unroll], _never)
-        target.wait(_never)
+            target.write([unroll], fakes.never)
+        target.wait(fakes.never)
         target.close()
 
     def _stream(self) -> batch_sources.BatchSource:
@@ -93,7 +89,7 @@ class AlternatingBatchesTest(folders.FolderTest):
         shapes, online, steps = None, [], 0
         for count in np.random.default_rng((1, 0)).poisson(2.0, 20):
             for is_online in [True] + [False] * count:
-                batch = stream.get(_never)
+                batch = stream.get(fakes.never)
                 self.assertEqual(batch.is_online.tolist(), [is_online] * 2)
                 self.assertEqual(batch.new_steps, 2 * T if is_online else 0)
                 # The compiled update takes both kinds.
@@ -112,9 +108,9 @@ class AlternatingBatchesTest(folders.FolderTest):
         looks = iter([False, True])
         self.assertIsNone(stream.get(lambda: next(looks)))  # No actor has written yet.
         self._write(0, 1)
-        self.assertTrue(stream.get(_never).is_online.all())
+        self.assertTrue(stream.get(fakes.never).is_online.all())
         for _ in range(int(np.random.default_rng((1, 0)).poisson(2.0))):
-            self.assertFalse(stream.get(_never).is_online.any())
+            self.assertFalse(stream.get(fakes.never).is_online.any())
         looks = iter([False, True])
         self.assertIsNone(stream.get(lambda: next(looks)))
 

@@ -28,10 +28,6 @@ SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=2)
 RUN = pathlib.Path("/runs/a")
 
 
-def _never() -> bool:
-    return False
-
-
 def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.ReplayScheme:
     values = {"unroll_length": T, "frame_stack": 2, "batch_size": 16}
     values |= {"capacity": 1000, "queue_capacity": 100}
@@ -72,7 +68,7 @@ class ReplayClientTest(folders.FolderTest):
         addresses.append(self._serve(_config(priority_exponent=0.9)).address)
         with mock.patch.object(connection, "POLL_TIMEOUT_SECONDS", 1):
             with messages.raises(ValueError, "priority_exponent", 0.9):
-                replay.wait(_never)
+                replay.wait(fakes.never)
 
     @parameterized.parameters(
         (replay_only.ReplayOnly, {}),
@@ -138,8 +134,8 @@ class ReplayClientTest(folders.FolderTest):
         replay = connection.ReplayConnection(config.address, config)
         stream = resilient_writer.UnrollStream(replay, config.unroll_tables(replay.queue))
         for _ in range(12):
-            stream.write([stored_unroll.blank(SIGNATURE)], _never)
-        stream.wait(_never)
+            stream.write([stored_unroll.blank(SIGNATURE)], fakes.never)
+        stream.wait(fakes.never)
         stream.close()
         with self.assertLogs(level="WARNING") as logs:
             client.connect_external(config, SIGNATURE, RUN, is_new=True).stop()

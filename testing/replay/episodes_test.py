@@ -1,8 +1,6 @@
 """Whole episodes: written once, drawn uniformly, removed by age, replayed with exact states."""
 
 import itertools
-import pathlib
-import tempfile
 from collections.abc import Iterator
 from unittest import mock
 
@@ -16,7 +14,7 @@ from laser_tf.agents import base, laser, laser_config
 from laser_tf.replay import connection, dataset, episode_replay, server, stored_unroll, writers
 from laser_tf.replay.schemes import base as schemes_base
 from laser_tf.replay.schemes import episodes
-from testing import fakes
+from testing import fakes, folders
 
 T, K, A, SIZE = 5, 2, 3, 4
 SPEC = fakes.image_spec((4, 3, 1), A)
@@ -61,19 +59,11 @@ def _answer(number: int, time: int) -> types.AgentOutput:
     )
 
 
-def _never() -> bool:
-    return False
-
-
-class _ReplayTestCase(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
-
+class _ReplayTestCase(folders.FolderTest):
     def _write(self, lengths: list[list[int]], capacity: int = 1000) -> connection.ReplayConnection:
         """Starts a server and writes the episodes of several environments to it."""
         config = episodes.Episodes(unroll_length=T, frame_stack=K, batch_size=4, capacity=capacity)
-        self._server = server.ReplayServer(config, SIGNATURE, self._folder)
+        self._server = server.ReplayServer(config, SIGNATURE, self._folder / "replay")
         self.addCleanup(self._server.stop)
         replay = self._server.connect()
         tasks = np.arange(len(lengths), dtype=np.int32)
@@ -82,7 +72,7 @@ class _ReplayTestCase(parameterized.TestCase):
         )
         target = episode_replay.EpisodeWriter(config, context)
         for time, step in enumerate(_steps(lengths)):
-            target.add(writers.Step(step, _answer(len(lengths), time), (), time), _never)
+            target.add(writers.Step(step, _answer(len(lengths), time), (), time), fakes.never)
         return replay
 
     def _draw(

@@ -1,8 +1,6 @@
 """Writing, mixing, sampling and checkpointing through a real Reverb server."""
 
 import os
-import pathlib
-import tempfile
 from unittest import mock
 
 import numpy as np
@@ -12,15 +10,11 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.replay import connection, dataset, resilient_writer, server, stored_unroll
 from laser_tf.replay.schemes import base, mixed, registry, replay_only
-from testing import fakes, messages
+from testing import fakes, folders, messages
 
 T = 5
 SPEC = fakes.image_spec((4, 3, 1), 3)
 SIGNATURE = fakes.signature(SPEC, (), unroll_length=T, frame_stack=2)
-
-
-def _never() -> bool:
-    return False
 
 
 def _unroll(number: int) -> stored_unroll.StoredUnroll:
@@ -43,13 +37,9 @@ def _config(scheme: type[base.ReplayScheme] = mixed.Mixed, **overrides) -> base.
     return scheme(**{key: value for key, value in values.items() if key in known})
 
 
-class ReplayTest(parameterized.TestCase):
-    def setUp(self):
-        super().setUp()
-        self._folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory())) / "replay"
-
+class ReplayTest(folders.FolderTest):
     def _serve(self, config: base.ReplayScheme, **arguments) -> connection.ReplayConnection:
-        self._server = server.ReplayServer(config, SIGNATURE, self._folder, **arguments)
+        self._server = server.ReplayServer(config, SIGNATURE, self._folder / "replay", **arguments)
         self.addCleanup(self._server.stop)
         return self._server.connect()
 
@@ -76,8 +66,8 @@ class ReplayTest(parameterized.TestCase):
     def _write(self, replay, config, numbers) -> None:
         target = self._stream(replay, config)
         for number in numbers:
-            target.write([_unroll(number)], _never)
-        target.wait(_never)
+            target.write([_unroll(number)], fakes.never)
+        target.wait(fakes.never)
 
     def _stream(self, replay, config) -> resilient_writer.UnrollStream:
         return resilient_writer.UnrollStream(replay, config.unroll_tables(base.QUEUE))
@@ -89,7 +79,7 @@ class ReplayTest(parameterized.TestCase):
         stream = fakes.make_batches(config, replay, SIGNATURE)
         self.addCleanup(stream.close)
         for _ in range(3):
-            batch = stream.get(_never)
+            batch = stream.get(fakes.never)
             self.assertEqual(batch.new_steps, 2 * T)
             self.assertFalse(batch.is_online.any())
             self.assertEqual(batch.unrolls.env_output.observation.shape, (4, 7, 4, 3, 1))
@@ -138,8 +128,8 @@ class ReplayTest(parameterized.TestCase):
         self._write(replay, config, range(4))
         queue = resilient_writer.UnrollStream(replay, {replay.queue: True})
         for number in range(40):
-            queue.write([_unroll(number)], _never)
-        queue.wait(_never)
+            queue.write([_unroll(number)], fakes.never)
+        queue.wait(fakes.never)
         table = reverb.TrajectoryDataset.from_table_signature(
             replay.address, "replay", max_in_flight_samples_per_worker=10
         )
@@ -166,12 +156,14 @@ class ReplayTest(parameterized.TestCase):
     def test_zero_states_for_replayed_unrolls_only(self):
         config = _config(core_state="zero")
         signature = fakes.signature(SPEC, (tf.ones([1, 3]),), unroll_length=5, frame_stack=2)
-        served = server.ReplayServer(config, signature, self._folder)
+        served = server.ReplayServer(config, signature, self._folder / "replay")
         self.addCleanup(served.stop)
         replay = served.connect()
         target = self._stream(replay, config)
         for number in range(3):
-            target.write([_unroll(number)._replace(core_state=(np.ones(3, np.float32),))], _never)
+            target.write(
+                [_unroll(number)._replace(core_state=(np.ones(3, np.float32),))], fakes.never
+            )
         batch = next(iter(config.mixed_batches(replay.address, base.QUEUE)))
         np.testing.assert_array_equal(
             batch.unrolls.core_state[0], np.array([[1.0], [0], [0], [0]]) * np.ones(3)
@@ -182,12 +174,12 @@ class ReplayTest(parameterized.TestCase):
         replay = self._serve(config)
         target = self._stream(replay, config)
         for number in range(4):
-            target.write([_unroll(number)], _never)
+            target.write([_unroll(number)], fakes.never)
         looks = iter([False, False, True])
         target.wait(lambda: next(looks))
         self.assertEqual(replay.client.server_info()[base.QUEUE].current_size, 2)
         next(iter(config.mixed_batches(replay.address, base.QUEUE)))
-        target.wait(_never)
+        target.wait(fakes.never)
 
 
 class SchemeTest(parameterized.TestCase):

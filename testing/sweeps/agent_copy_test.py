@@ -36,14 +36,7 @@ class AgentCopyTest(parameterized.TestCase):
 
     def _update(self, made: learner.Learner, seed: int) -> None:
         generator = np.random.default_rng(seed)
-        batch = tf.nest.map_structure(
-            lambda s: generator.integers(0, 2, (4, *s.shape)).astype(s.dtype.as_numpy_dtype),
-            self._signature,
-        )
-        is_first = np.zeros_like(batch.env_output.is_first)
-        batch = batch._replace(
-            env_output=batch.env_output._replace(is_first=is_first), task=np.zeros_like(batch.task)
-        )
+        batch = fakes.random_stored_unrolls(self._signature, 4, generator)
         is_online = np.array([True, True, False, False])
         made.update(stored_unroll.unweighted(batch, is_online, 10))
 

@@ -33,19 +33,8 @@ class _Evaluator:
 
     def finish(self, mean_return=0.5):
         _, env_frames, updates = self.begun[-1]
-        of_task = {
-            "mean_return": mean_return,
-            "standard_deviation": 1.5,
-            "normalised_score": None,
-            "returns": [mean_return - 1.5, mean_return + 1.5],
-        }
-        self.outcome = {
-            "mean_return": mean_return,
-            "tasks": {"catch": of_task},
-            "env_frames": env_frames,
-            "learner_updates": updates,
-            "seconds": 2.5,
-        }
+        returns = mean_return - 1.5, mean_return + 1.5
+        self.outcome = fakes.evaluation_summary(env_frames, updates, *returns)
 
 
 class EvaluationsTest(folders.FolderTest):

@@ -43,6 +43,8 @@ _FIELDS = ("action", "reward", "discount", "previous_action", "policy", "core_st
 _SPEC = fakes.image_spec((4, 4, 1), 3, num_tasks=2)
 _SIZE = 3  # unrolls in a batch
 _STATE = np.zeros([1, 2], np.float32)
+_BOUNDS = specs.BoundedArray([2], np.float32, [-1, -2], [1, 2])
+_PARTS = types.ProductSpec([specs.DiscreteArray(3), _BOUNDS])
 _SIGNATURE = fakes.signature(_SPEC, _STATE, unroll_length=2, frame_stack=2)
 
 
@@ -82,30 +84,18 @@ class UnrollCheckTest(parameterized.TestCase):
         forged.env_output.reward[:] = 1e30  # whose squares are infinite
         self.assertEmpty(unroll_check.UnrollCheck(_SPEC).find_invalid(forged))
 
-    def test_continuous_values_out_of_bounds_are_found(self):
-        bounds = specs.BoundedArray([2], np.float32, [-1, -2], [1, 2])
-        spec = types.EnvironmentSpec(_SPEC.observation, bounds)
-        policy = gaussian.Parameters(*np.ones([2, _SIZE, 3, 2], np.float32))
-        check = unroll_check.UnrollCheck(spec)
-        unrolls = _unrolls(spec, policy)
-        unrolls.agent_output.action[0] = -1, -2
-        self.assertEmpty(check.find_invalid(unrolls))
-        unrolls.agent_output.action[1, 0] = -2, -1
-        policy.std[2, 1] = 0
-        found = check.find_invalid(unrolls)
-        np.testing.assert_array_equal(found["action"], [False, True, False])
-        np.testing.assert_array_equal(found["policy"], [False, False, True])
-
-    def test_invalid_part_of_an_action_is_found(self):
-        bounds = specs.BoundedArray([2], np.float32, -1, 1)
-        parts = types.ProductSpec([specs.DiscreteArray(3), bounds])
-        spec = types.EnvironmentSpec(_SPEC.observation, parts)
+    @parameterized.named_parameters(
+        ("continuous", _BOUNDS, (), (-1, -2), (-2, -1)),
+        ("part", _PARTS, (np.zeros([_SIZE, 3, 3], np.float32),), (2, -1, 2), (3, 0, 0)),
+    )
+    def test_action_out_of_bounds_is_found(self, action, others, valid, invalid):
+        spec = types.EnvironmentSpec(_SPEC.observation, action)
         gaussians = gaussian.Parameters(*np.ones([2, _SIZE, 3, 2], np.float32))
-        unrolls = _unrolls(spec, (np.zeros([_SIZE, 3, 3], np.float32), gaussians))
+        unrolls = _unrolls(spec, (*others, gaussians) if others else gaussians)
         check = unroll_check.UnrollCheck(spec)
-        unrolls.agent_output.action[0] = 2, -1, 1
+        unrolls.agent_output.action[0] = valid
         self.assertEmpty(check.find_invalid(unrolls))
-        unrolls.agent_output.action[1, 0] = 3, 0, 0
+        unrolls.agent_output.action[1, 0] = invalid
         gaussians.std[2, 1] = 0
         found = check.find_invalid(unrolls)
         np.testing.assert_array_equal(found["action"], [False, True, False])

@@ -48,14 +48,10 @@ def _learner_of(
     made = assembly.build_learner(config, spec, "float32", jit=jit)
     signature = assembly.unroll_signature(config, spec, made.agent)
     generator = np.random.default_rng(1)
-    batch = tf.nest.map_structure(
-        lambda spec: generator.integers(0, 2, (4, *spec.shape)).astype(spec.dtype.as_numpy_dtype),
-        signature,
-    )
-    is_first = np.zeros_like(batch.env_output.is_first)
+    batch = fakes.random_stored_unrolls(signature, 4, generator)
     # Bytes of the whole range: with zeros and ones, the steps hardly differ for an update.
     observation = generator.integers(0, 256, batch.env_output.observation.shape).astype(np.uint8)
-    return made, _replace_env(batch, is_first=is_first, observation=observation)
+    return made, _replace_env(batch, observation=observation)
 
 
 def _weights(made: learner.Learner) -> list[np.ndarray]:
