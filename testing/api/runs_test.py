@@ -106,7 +106,7 @@ class TrainTest(folders.FolderTest):
         values = run_directory.read_config(self._workdir)
         self.assertEqual(values["learner"]["learning_rate"], 1e-5)
 
-    def test_warning_of_the_open_port_is_shown_without_setting_up_logging(self):
+    def test_port_warning_is_shown_without_log_handlers(self):
         root = logging.getLogger()
         before, root.handlers = root.handlers, []
         self.addCleanup(setattr, root, "handlers", before)

@@ -80,7 +80,7 @@ class FleetTest(folders.FolderTest):
         running._work.is_over = False
         running.run(self._interrupted)
 
-    def test_roles_of_a_run_and_their_resources(self):
+    def test_run_has_roles_with_their_resources(self):
         work = _Work(_run_specs(), contextlib.nullcontext())
         self.assertCountEqual(
             [spec.name for spec in work.role_specs],
@@ -109,7 +109,7 @@ class FleetTest(folders.FolderTest):
         self._run(running)
         self.assertEqual(name in running.outcome(self._interrupted), is_reported)
 
-    def test_learner_that_waits_for_its_restart_is_reported_as_unsaved(self):
+    def test_learner_that_waits_for_a_restart_is_unsaved(self):
         running = self._make()
         learner = running.roles["learner"]
         learner.has_unsaved_work, learner.request_stop.side_effect = True, lambda: False
@@ -131,7 +131,9 @@ class FleetTest(folders.FolderTest):
         (["learner"], 19, 20.0, False),
         (["learner"], 21, 20.0, True),
     )
-    def test_roles_without_a_machine(self, waiting, minutes, wait_minutes, is_failure):
+    def test_missing_machine_fails_after_the_limit(
+        self, waiting, minutes, wait_minutes, is_failure
+    ):
         running = self._make(address="head:1", actors=2, wait_minutes=wait_minutes)
         for name in waiting:
             running.roles[name].waiting_seconds = 60.0 * minutes

@@ -108,7 +108,7 @@ class GymnasiumTest(parameterized.TestCase):
         (config,) = re.findall(r"--config=(\S+)", message)
         self.assertIsNotNone(config_files.load(config))
 
-    def test_unregistered_id_of_an_own_module_is_not_of_another_suite(self):
+    def test_unknown_id_of_an_own_module_names_no_suite(self):
         message = self._rejection(
             "testing.environments.small_environments:small/maze", "small/maze"
         )

@@ -41,7 +41,7 @@ class LengthLimitTest(absltest.TestCase):
 
 
 class SummaryTest(absltest.TestCase):
-    def test_statistics_of_two_tasks(self):
+    def test_summary_covers_each_task_and_all_episodes(self):
         config = fakes.catch_config(environment={"suite": "minatar", "task": "breakout,asterix"})
         episodes = [
             episode_runner.Episode(0, task, 0, value, 9)

@@ -8,7 +8,7 @@ from testing.environments import rollouts
 
 class Box2DExtra(parameterized.TestCase):
     @parameterized.parameters(("", ()), ("continuous=true", (2,)))
-    def test_an_episode_with_its_image(self, arguments, action_shape):
+    def test_episode_ends_and_has_an_image(self, arguments, action_shape):
         with rollouts.make("gymnasium", "LunarLander-v3", num_envs=2, num_workers=1,
                            arguments=arguments, rendering=True) as environment:  # fmt: skip
             self.assertEqual(environment.action_spec().shape, action_shape)

@@ -58,7 +58,7 @@ class HardwareTest(parameterized.TestCase):
         ("bfloat16", {"avx2"}, "0", "bfloat16"),
         ("float32", {"amx_bf16"}, "1", "float32"),
     )
-    def test_compute_dtype(self, requested, flags, onednn, expected):
+    def test_compute_dtype_follows_request_and_processor(self, requested, flags, onednn, expected):
         with (
             tempfile.NamedTemporaryFile("w") as file,
             mock.patch.object(tf.config, "list_physical_devices", return_value=[]),

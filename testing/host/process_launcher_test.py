@@ -51,7 +51,7 @@ class ProcessLauncherTest(absltest.TestCase):
         self.assertEqual(process.wait(), 7)
         process.end(0.0)
 
-    def test_wait_and_end_of_a_running_process(self):
+    def test_running_process_can_be_awaited_and_ended(self):
         process = self._launch("sleep", "1000")
         self.assertIsNone(process.wait(0.0))
         self.assertIsNone(process.wait(0.1))

@@ -9,7 +9,7 @@ from testing import commands, folders
 
 
 class BenchmarkTest(folders.FolderTest):
-    def test_costs_of_a_run_and_of_its_parts(self):
+    def test_run_and_parts_have_costs(self):
         output = self._folder / "costs.csv"
         code, printed, errors = commands.run_forked(
             "benchmark", "--config=configs/laser.py:catch",

@@ -27,7 +27,7 @@ class PlotTest(commands.CommandTest):
             run_logs.write_run(self._folder / str(seed), episodes, tasks=["a"], seconds=seconds)
         return [str(self._folder / str(seed)) for seed in range(3)]
 
-    def test_curves_with_a_table(self):
+    def test_curves_are_drawn_and_written_to_a_table(self):
         one, two, three = self._write_runs()
         output = self._folder / "curves.svg"
         self.succeed(
@@ -46,7 +46,7 @@ class PlotTest(commands.CommandTest):
             },
         )  # fmt: skip
 
-    def test_curves_over_time(self):
+    def test_curves_over_time_have_seconds(self):
         run, *_ = self._write_runs()
         moved = self._folder / "breakout,asterix"  # A directory may have a comma.
         pathlib.Path(run).rename(moved)
@@ -97,17 +97,17 @@ class CurveEndsTest(commands.CommandTest):
         output, _ = self.succeed("plot", f"--csv={self._path}", *arguments)
         return output.splitlines()
 
-    def test_end_and_first_point_above_a_value(self):
+    def test_rows_have_end_and_first_point_above_a_value(self):
         header, *rows = self._rows(RUNS, "--above=3")
         self.assertEqual(header, "file,label,env_frames,mean,min,max,env_frames_above_3")
         self.assertEqual(rows[0], 'runs.csv,"LASER, large",3000,6,5,7,2000')
         self.assertEqual(rows[1], "runs.csv,IMPALA,3000,2,2,2,")
 
-    def test_mean_over_the_last_frames(self):
+    def test_end_is_the_mean_over_the_last_frames(self):
         _, large, _ = self._rows(RUNS, "--last_frames=2000")
         self.assertEqual(large, 'runs.csv,"LASER, large",3000,5,3,6.5')
 
-    def test_curves_over_time(self):
+    def test_seconds_replace_env_frames(self):
         header, *_ = self._rows(RUNS.replace("env_frames", "seconds"), "--above=3")
         self.assertEqual(header, "file,label,seconds,mean,min,max,seconds_above_3")
 

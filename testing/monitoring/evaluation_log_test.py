@@ -56,14 +56,14 @@ class EvaluationLogTest(folders.FolderTest):
 
 
 class MetricsTest(absltest.TestCase):
-    def test_metrics_of_one_task(self):
+    def test_one_task_has_no_metrics_by_task(self):
         summary = _summary(400, "catch", [1.0, 0.0], suite="catch")
         self.assertEqual(
             evaluation_log.metrics("catch", summary),
             {"episode/evaluation_mean_return": 0.5, "throughput/evaluation_seconds": 1.25},
         )
 
-    def test_metrics_of_several_tasks_with_scores(self):
+    def test_several_tasks_have_own_returns_and_scores(self):
         summary = _summary(400, "breakout,asterix", [1.0, 3.0], [10.0, 20.0])
         metrics = evaluation_log.metrics("minatar", summary)
         self.assertEqual(metrics["episode/evaluation_mean_return"], 8.5)
@@ -73,7 +73,7 @@ class MetricsTest(absltest.TestCase):
         self.assertAlmostEqual(metrics[name], sum(scores) / 2)
         self.assertIn("episode/evaluation_mean_capped_single_task_normalised", metrics)
 
-    def test_metrics_of_tasks_without_references(self):
+    def test_tasks_without_references_have_no_scores(self):
         summary = _summary(400, "breakout,asterix", [1.0], [3.0])
         for of_task in summary["tasks"].values():
             of_task["normalised_score"] = None

@@ -65,7 +65,7 @@ class Atari5Test(absltest.TestCase):
         rows = run_logs.read_csv(self._folder / name)
         return {tuple(row[column] for column in columns): row for row in rows}
 
-    def test_returns_are_those_of_the_runs_that_have_reached_the_milestone(self):
+    def test_returns_are_of_runs_that_reached_the_milestone(self):
         rows = self._rows("returns.csv", "game", "label", "env_frames")
         self.assertEqual(rows["phoenix", "LASER", "4000000"]["seeds"], "2")
         self.assertEqual(rows["qbert", "LASER", "4000000"]["seeds"], "1")
@@ -101,7 +101,7 @@ class Atari5Test(absltest.TestCase):
         frames = ("4000000", "10000000", "20000000", "50000000")
         self.assertEqual(set(published), set(itertools.product(reference.DOPAMINE_AGENTS, frames)))
 
-    def test_frames_to_the_last_score_of_impala(self):
+    def test_frames_to_reach_the_last_score_of_impala(self):
         rows = self._rows("reached.csv", "game", "agent")
         # Without the factors IMPALA ends at 0.4, and LASER's mean of two seeds is 0.36 after 1.25
         # million frames and 0.45 after 1.5 million.

@@ -109,7 +109,7 @@ class MilestonesTest(absltest.TestCase):
         )
         self.assertLen(table, 2 * 2 * 7)
 
-    def test_figure_and_its_numbers(self):
+    def test_figure_and_its_numbers_are_written(self):
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         rows = run_logs.read_csv(self._folder / "curves.csv")
         pong = [row for row in rows if row["game"] == "pong"]

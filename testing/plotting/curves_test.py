@@ -130,7 +130,7 @@ class WriteAgentsTest(absltest.TestCase):
                     runs[game][label].append(run)
         curves.write_agents(runs, folder)
 
-    def test_final_returns_and_seconds_of_each_game(self):
+    def test_each_game_has_final_returns_and_seconds(self):
         rows = run_logs.read_csv(self._folder / "agents.csv")
         expected = [(game, label) for game in GAMES for label in LABELS]
         self.assertEqual([(row["game"], row["label"]) for row in rows], expected)
@@ -142,7 +142,7 @@ class WriteAgentsTest(absltest.TestCase):
             )
             self.assertEqual(float(row["training_seconds"]), 20.0 * (k % 5 + 1))
 
-    def test_figure_and_curves_over_frames_and_time(self):
+    def test_figure_and_both_tables_of_curves_are_written(self):
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
         by_frames, by_time = (
             run_logs.read_csv(self._folder / name) for name in ("by_frames.csv", "by_time.csv")
@@ -151,7 +151,7 @@ class WriteAgentsTest(absltest.TestCase):
         self.assertEqual(by_frames[-1]["env_frames"], "200")
         self.assertEqual(by_time[-1]["seconds"], "100.00")
 
-    def test_standings_over_both_games(self):
+    def test_standings_cover_both_games(self):
         rows = {row["label"]: row for row in run_logs.read_csv(self._folder / "standings.csv")}
         self.assertEqual({row["mean_rank"] for row in rows.values()}, {"3"})
         for row in rows.values():

@@ -55,7 +55,7 @@ class SharingTest(folders.FolderTest):
                     }
                     _write_sweep(path, label, seed, offset, returns)
 
-    def test_returns_of_each_condition_and_kind(self):
+    def test_each_condition_and_kind_has_returns(self):
         sharing.write({"catch": self._sweeps}, self._folder, 0.0)
         self.assertEqual((self._folder / "sharing.png").read_bytes()[:4], b"\x89PNG")
         rows = run_logs.read_csv(self._folder / "conditions.csv")

@@ -34,7 +34,7 @@ class Atari5Test(absltest.TestCase):
         super().setUp()
         self._names, self._scores, self._medians = _published()
 
-    def test_coefficients_are_the_least_squares_of_the_published_scores(self):
+    def test_coefficients_are_least_squares_of_published_scores(self):
         logs, targets = np.log1p(100 * np.maximum(self._scores, 0)), np.log1p(100 * self._medians)
         found, *_ = np.linalg.lstsq(logs, targets, rcond=None)
         # The authors have -18.55 instead of -18.6 as the random score of double_dunk.
@@ -49,7 +49,7 @@ class Atari5Test(absltest.TestCase):
             errors.append(abs(targets[one] - logs[one] @ found))
         self.assertAlmostEqual(np.mean(errors), atari5.RELATIVE_ERROR, delta=0.005)
 
-    def test_estimates_of_published_algorithms(self):
+    def test_estimates_equal_those_of_the_authors(self):
         estimates = dict(zip(self._names, atari5.estimate_median(self._scores), strict=True))
         # Percent / 100, by the authors' reference scores.
         expected = {"Reactor": 1.774, "IQN": 2.159, "LASER Shared (50M)": 3.403, "CGP": 0.492}

@@ -10,7 +10,7 @@ SCORES = np.array([[0.0, 1.0, 2.0, 8.0], [2.0, 1.0, 4.0, 10.0]])
 
 
 class ComparisonTest(parameterized.TestCase):
-    def test_estimates(self):
+    def test_estimates_average_seeds_before_games(self):
         # Means of the seeds: 1, 1, 3 and 9.
         self.assertEqual(comparison.median(SCORES).value, 2.0)
         self.assertEqual(comparison.median(np.array([[0.0, 1.0], [8.0, 3.0]])).value, 3.0)
@@ -26,7 +26,7 @@ class ComparisonTest(parameterized.TestCase):
             found = comparison.interquartile_mean(np.tile(scores, [seeds, 1]))
             self.assertAlmostEqual(found.value, expected)
 
-    def test_the_probability_of_improvement_counts_pairs_of_seeds(self):
+    def test_probability_of_improvement_counts_pairs_of_seeds(self):
         others = np.array([[1.0, 1.0, 5.0, 9.0], [1.0, 0.0, 5.0, 7.0], [-1.0, 0.0, 3.0, 0.0]])
         # Pairs won, of six: 4; 4 and two ties; 1; 5.
         expected = (4 / 6 + 5 / 6 + 1 / 6 + 5 / 6) / 4
@@ -49,7 +49,7 @@ class ComparisonTest(parameterized.TestCase):
         self.assertTrue(np.isfinite(found.value))
         self.assertTrue(np.isnan([found.low, found.high]).all())
 
-    def test_the_same_seeds_give_the_same_interval(self):
+    def test_same_scores_give_the_same_interval(self):
         self.assertEqual(comparison.median(SCORES), comparison.median(SCORES))
         self.assertEqual(comparison.mean(np.ones([3, 2])), comparison.Estimate(1.0, 1.0, 1.0))
 

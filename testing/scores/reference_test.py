@@ -19,11 +19,11 @@ class ReferenceTest(parameterized.TestCase):
         ("dmlab", "rooms_collect_good_objects_test", 5.0, 4.927 / 9.927),
         ("dmlab", "language_execute_random_task", 100.0, 105.913 / 259.963),
     )
-    def test_score_by_hand(self, suite, task, score, expected):
+    def test_score_is_normalised_by_random_and_reference(self, suite, task, score, expected):
         self.assertAlmostEqual(reference.normalised(suite, task, score), expected)
 
     @parameterized.parameters(("atari", "carnival"), ("dmlab", "seekavoid"), ("tmaze", "tmaze"))
-    def test_unknown_task_has_none(self, suite, task):
+    def test_unknown_task_has_no_score(self, suite, task):
         self.assertTrue(math.isnan(reference.normalised(suite, task, 100.0)))
 
     def test_minatar_reference_is_above_random(self):
@@ -32,12 +32,12 @@ class ReferenceTest(parameterized.TestCase):
         for random, laser in scores.values():
             self.assertGreater(laser, random)
 
-    def test_kind_names_whose_score_is_one(self):
+    def test_kind_names_the_reference_of_scores(self):
         self.assertEqual(reference.kind("minatar"), "single_task")
         self.assertEqual(reference.kind("atari"), "human")
         self.assertIsNone(reference.kind("tmaze"))
 
-    def test_missing_score_gives_none_for_all(self):
+    def test_missing_score_gives_no_normalised_scores(self):
         self.assertIsNone(reference.normalised_scores("minatar", {"breakout": float("nan")}))
 
     def test_dopamine_has_all_agents_of_all_atari_games_but_two(self):

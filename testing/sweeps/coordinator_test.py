@@ -49,7 +49,7 @@ class CoordinatorTest(folders.FolderTest):
         self.assertIsNotNone(given)
         np.testing.assert_array_equal(given["member/weights"], _weights(name)["member/weights"])
 
-    def test_restarted_coordinator_continues_with_the_members_reports(self):
+    def test_restarted_coordinator_continues_with_new_reports(self):
         for name in self._config.members:
             self._coordinator.join(name)
             self._report(name, 100)

@@ -19,7 +19,7 @@ def _values(sweep: dict, **sections) -> dict:
 
 
 class SweepConfigTest(parameterized.TestCase):
-    def test_grid_of_the_paper(self):
+    def test_grid_of_the_paper_has_nine_members(self):
         config = sweep_config.parse(sweeps.get_config("atari").to_dict())
         self.assertEqual(list(config.members), [f"member_{index:02d}" for index in range(9)])
         pairs = [

@@ -57,7 +57,7 @@ class SweepDisplayTest(absltest.TestCase):
         messages.assert_names(members[0], "member_00", "50.0%", "-12.34")
         messages.assert_names(members[1], "member_01", "100.0%")
 
-    def test_plain_lines(self):
+    def test_plain_text_has_a_line_for_each_member(self):
         first, second, third, total = _shown()[0].splitlines()
         messages.assert_names(first, "member_00", "1,500,000", "50.0%", "-12.34", 2)
         messages.assert_names(second, "member_01", "3,000,000", "100.0%")

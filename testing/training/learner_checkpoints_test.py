@@ -218,7 +218,7 @@ class LearnerCheckpointsTest(folders.FolderTest):
             checkpoints.save(7)
         self.assertEqual(self._restore(), (7, 2.0))
 
-    def test_kill_while_the_same_number_is_flushed_keeps_the_checkpoint(self):
+    def test_kill_during_a_replacement_keeps_the_checkpoint(self):
         checkpoints = self._saved(7)
         with mock.patch.object(os, "fsync", side_effect=KeyboardInterrupt):
             with self.assertRaises(KeyboardInterrupt):

@@ -104,7 +104,7 @@ class SaverTest(absltest.TestCase):
         with messages.raises(run_directory.WorkdirError, "no space"):
             self._saver.save_all()
 
-    def test_last_save_of_weights_is_repeated_until_it_works_or_a_stop(self):
+    def test_last_save_is_repeated_until_it_works_or_a_stop(self):
         failure = run_directory.WorkdirError("no space")
         sleep = self.enter_context(mock.patch.object(saver.time, "sleep"))
         self._checkpoints.save.side_effect = (failure, failure, pathlib.Path("checkpoint-7"))

@@ -29,7 +29,7 @@ def _changed(*rates: float) -> dict:
 
 
 class OverridesTest(parameterized.TestCase):
-    def test_keys_exist(self):
+    def test_keys_exist_in_their_sections(self):
         classes = run_config.section_classes({})
         for key in overrides.KEYS:
             section, name = key.split(".")
