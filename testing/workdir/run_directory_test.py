@@ -8,7 +8,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import lock, run_directory
 from testing import folders, messages
 
 CONFIG = {"agent": {"discount": 0.99}, "run": {"seed": 1}}
@@ -31,7 +31,9 @@ def _scheduled(schedule: str, env_frames: int) -> dict:
 
 
 def _files(folder: pathlib.Path) -> dict[pathlib.Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """Returns the content of every file but the lock, which any opening may create."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != lock.FILE)
+    return {path: path.read_bytes() for path in paths}
 
 
 class RunDirectoryTest(folders.FolderTest):
