@@ -1,12 +1,13 @@
-"""Waiting for processes, free ports and signal handlers."""
+"""Waiting for processes, free ports, signal handlers and file sizes."""
 
 import contextlib
 import pathlib
+import resource
 import signal
 import socket
 import time
 import unittest
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -55,3 +56,14 @@ def keep_handlers(test: unittest.TestCase) -> None:
     """Restores the handlers of `STOP_SIGNALS` after a test."""
     for number in STOP_SIGNALS:
         test.addCleanup(signal.signal, number, signal.getsignal(number))
+
+
+@contextlib.contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Fails writes beyond a file size, also in processes that start in the meantime."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

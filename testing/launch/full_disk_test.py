@@ -4,26 +4,23 @@ Weights fit, replay does not, see `full_disk_case`.
 """
 
 import json
-import resource
 
 from absl.testing import absltest
 
-from testing import commands
+from testing import commands, processes
 from testing.launch.full_disk_case import FLAGS, LIMIT, FullDiskCase
 
 
 class FullDiskTest(FullDiskCase):
     def test_run_continues_and_logs_one_warning(self):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))  # children inherit it
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
-        code, _, errors = commands.run(  # Not forked from a process without the limit.
-            "train",
-            "--config=configs/laser.py:catch",
-            *FLAGS,
-            "--config.run.env_frames=12000",
-            f"--workdir={self.workdir}",
-        )
+        with processes.full_disk(LIMIT):
+            code, _, errors = commands.run(  # Not forked from a process without the limit.
+                "train",
+                "--config=configs/laser.py:catch",
+                *FLAGS,
+                "--config.run.env_frames=12000",
+                f"--workdir={self.workdir}",
+            )
         self.assertEqual(code, 0, errors)
         self.assertEqual(errors.count("training continues and tries again"), 1, errors)
         self.assertIn("cannot save replay", errors)

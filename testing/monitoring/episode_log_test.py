@@ -1,7 +1,6 @@
 """Tests of the log of episodes: rows, crashes, full disks, damage and resumed runs."""
 
 import logging
-import resource
 import threading
 
 import numpy as np
@@ -9,7 +8,7 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.monitoring import episode_log
 from laser_tf.workdir import run_directory
-from testing import folders, messages
+from testing import folders, messages, processes
 
 HEADER = "env_frames,task,return,length\n"
 
@@ -144,16 +143,12 @@ class EpisodeLogTest(folders.FolderTest):
     def test_failed_write_is_logged_once_and_repeated(self, written_bytes):
         log = self._log()
         log.resume(None)
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, limits)
         log.add(_row(100, "pong", 1.0))
-        # Ends within the row, as a full disk does.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(HEADER) + written_bytes, limits[1]))
-        with messages.warns(self._path):
+        # Ends within the row.
+        with processes.full_disk(len(HEADER) + written_bytes), messages.warns(self._path):
             log.flush()
             log.flush()
         self.assertEqual(self._path.read_text(), HEADER)
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         log.add(_row(200, "pong", 2.0))
         with self.assertLogs(level=logging.INFO) as logs:
             log.flush()

@@ -1,10 +1,8 @@
 """Tests of event files: resumed runs, damage, full disks and pages of TensorBoard."""
 
-import contextlib
 import math
 import pathlib
 import re
-import resource
 
 import imageio.v2 as imageio
 import numpy as np
@@ -20,7 +18,7 @@ from tensorboard.plugins.custom_scalar import metadata as custom_scalar_metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from laser_tf.monitoring import evaluation_log, tensorboard
-from testing import folders, messages
+from testing import folders, messages, processes
 
 NAME = "loss/policy"
 
@@ -225,22 +223,12 @@ class MetricsTest(folders.FolderTest):
         steps, _ = tensorboard.read_scalars(self._folder, "episode/mean_return_last_100")
         np.testing.assert_array_equal(steps, [200])
 
-    @contextlib.contextmanager
-    def _full_disk(self, size: int):
-        """Fails writes beyond a file size."""
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
     def test_full_disk_costs_rows_and_is_logged_once(self):
         writer = tensorboard.MetricsWriter(self._folder)
         writer.write(1, {NAME: 1.0})
         (path,) = self._folder.iterdir()
         with (
-            self._full_disk(path.stat().st_size + 50),
+            processes.full_disk(path.stat().st_size + 50),
             messages.warns(self._folder.parent, "File too large"),
         ):
             for step in (2, 3, 4):
@@ -252,7 +240,7 @@ class MetricsTest(folders.FolderTest):
 
     def test_full_disk_at_the_start_leaves_no_file(self):
         writer = tensorboard.MetricsWriter(self._folder)
-        with self._full_disk(0), self.assertLogs(level="WARNING"):
+        with processes.full_disk(0), self.assertLogs(level="WARNING"):
             writer.write(1, {NAME: 1.0})
         self.assertEmpty(list(self._folder.iterdir()))
         writer.write(2, {NAME: 2.0})

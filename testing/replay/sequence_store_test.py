@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import resource
 import tempfile
 from unittest import mock
 
@@ -11,7 +10,7 @@ import tree
 from absl.testing import absltest, parameterized
 
 from laser_tf.replay import contextual_replay, dataset, memory, sequence_store, stored_unroll
-from testing import folders, messages, numbered_sequences
+from testing import folders, messages, numbered_sequences, processes
 
 S, U = numbered_sequences.S, numbered_sequences.U  # unrolls of a sequence, steps of an unroll
 SIGNATURE = numbered_sequences.SIGNATURE
@@ -316,13 +315,11 @@ class CheckpointTest(folders.FolderTest):
     def test_full_disk_keeps_the_previous_checkpoint(self):
         contextual_replay.save_store(self._path, _filled(sequences=10).contents())
         before = self._path.read_bytes()
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1_000, limits[1]))
-        try:
-            with messages.raises(RuntimeError, "sequences.zip", "File too large"):
-                contextual_replay.save_store(self._path, _filled(sequences=100).contents())
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        with (
+            processes.full_disk(len(before) + 1_000),
+            messages.raises(RuntimeError, "sequences.zip", "File too large"),
+        ):
+            contextual_replay.save_store(self._path, _filled(sequences=100).contents())
         self.assertEqual(self._names(), ["sequences.zip"])
         self.assertEqual(self._path.read_bytes(), before)
 
