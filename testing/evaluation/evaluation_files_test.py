@@ -55,6 +55,7 @@ class EvaluationFilesTest(folders.FolderTest):
         ({"env_frames": 900, "protocol": SAMPLED}, False),
         ({"env_frames": 1_000, "protocol": SAMPLED | {"action_selection": "greedy"}}, False),
         ({"env_frames": 1_000, "protocol": SAMPLED | {"changed_environment": {"k": 1}}}, False),
+        ({"env_frames": 1_000, "protocol": SAMPLED | {"weights": "best"}}, False),
         ({"env_frames": 1_000, "protocol": SAMPLED | {"episodes_per_task": 2}}, False),
         ({"unknown": "file"}, False),
         (None, False),
