@@ -77,7 +77,7 @@ def find(folder: pathlib.Path) -> tuple[list[Sweep], list[str]]:
             sweeps.append(_read(path))
         except errors.UserError as error:
             notes.append(f"{path} is left out: {error}")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             notes.append(f"{path} is left out: {type(error).__name__}: {error}")
     if not sweeps:
         reason = notes[0] if notes else f"{run_directory.SWEEP_FILE} is missing at any depth"
@@ -93,6 +93,8 @@ def _read(path: pathlib.Path) -> Sweep:
     suite = str(config["environment"]["suite"])
     settings = identity.identifying_values(config)
     members = {name: dict(values) for name, values in sorted(content["members"].items())}
+    if not members:
+        raise errors.UserError("members must hold at least one member, got none.")
     return Sweep(
         workdir=path.parent,
         label=str(content["label"]),

@@ -90,6 +90,15 @@ class FindTest(_FolderTest):
         self.assertLen(found, 1)
         self.assertLen(notes, 3)
 
+    def test_sweep_of_no_members_or_endless_budget_is_left_out(self):
+        sweep_folders.write(self._folder / "a", {"member_00": {}})
+        sweep_folders.write(self._folder / "b", {})
+        sweep_folders.write(self._folder / "c", {"member_00": {}}, env_frames=float("inf"))
+        found, notes = sweep_tables.find(self._folder)
+        self.assertEqual([sweep.workdir.name for sweep in found], ["a"])
+        for note, name, key in zip(notes, "bc", ("members", "OverflowError"), strict=True):
+            messages.assert_names(note, self._folder / name, key)
+
 
 class SummariseTest(_FolderTest):
     def test_buckets_then_median_then_best_member(self):
