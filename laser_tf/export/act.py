@@ -170,9 +170,8 @@ def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.nd
     """
     shape = [len(batch), *entry["shape"][1:]]
     is_words = entry["dtype"] == "int32" and len(shape) == 2
-    texts = batch.tolist() if is_words and batch.dtype.kind in "USO" else [None]
-    if all(isinstance(text, str | bytes) for text in texts):
-        return np.array([_word_numbers(text, shape[1]) for text in texts], np.int32)
+    if is_words and all(isinstance(text, str | bytes) for text in batch.tolist()):
+        return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
     images = [shape, shape[:-1]] if shape[-1] == 1 else [shape]  # Grey ones may lack the channel.
     is_image = len(shape) == 4
     has_shape = list(batch.shape) in images if is_image else batch.size == np.prod(shape)
@@ -255,14 +254,16 @@ def _main() -> None:
     """Runs ten episodes of the task on the command line as in training; prints their returns."""
     if len(sys.argv) != 2:
         sys.exit("error: TASK must be given. Use e.g. python act.py CartPole-v1.")
-    import gymnasium
-
     task, folder = sys.argv[1], pathlib.Path(__file__).parent
-    own = json.loads((folder / DESCRIPTION).read_text())["environment"]
     try:
+        import gymnasium
+
+        own = json.loads((folder / DESCRIPTION).read_text())["environment"]
         policy = load(folder, task)
         environment = gymnasium.make(task, **own.get("arguments", {}))
-    except (ValueError, ImportError, gymnasium.error.Error) as error:
+    except (ValueError, ImportError, OSError) as error:
+        sys.exit(f"error: {error}")
+    except gymnasium.error.Error as error:
         sys.exit(f"error: {error}")
     print(run(policy, environment, 10, own["action_repeat"], own["max_frames_per_episode"]))
 

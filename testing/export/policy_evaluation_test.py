@@ -46,6 +46,16 @@ class ShippedPolicyTest(folders.FolderTest):
         with messages.raises(SystemExit, "error", "missing_module"):
             runpy.run_path(str(folder / "act.py"), run_name="__main__")
 
+    def test_program_names_missing_gymnasium_or_description(self):
+        self.enter_context(mock.patch.object(sys, "argv", ["act.py", "CartPole-v1"]))
+        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
+        program = shutil.copy(SHIPPED / "act.py", folder)
+        with messages.raises(SystemExit, "error", folder / "policy.json"):
+            runpy.run_path(program, run_name="__main__")
+        with mock.patch.dict(sys.modules, {"gymnasium": None}):
+            with messages.raises(SystemExit, "error", "gymnasium"):
+                runpy.run_path(program, run_name="__main__")
+
 
 class DamagedPolicyTest(folders.FolderTest):
     def setUp(self):
