@@ -127,10 +127,11 @@ def _start(cpus: float, folder: str) -> None:
         except Exception as error:  # Any of Ray's processes may fail in its own way.
             ray.shutdown()
             _end_processes(folder)
-            reason = errors.one_line(error, _MAX_ERROR_LENGTH)
+            reason = errors.one_line(error, _MAX_ERROR_LENGTH).rstrip(".")
             if attempt == _MAX_ATTEMPTS:
                 raise ClusterError(
-                    f"Cannot start Ray on this machine: {reason}. Its logs are in {folder}."
+                    f"Cannot start Ray on this machine: {reason}. See its logs in {folder}, "
+                    "then repeat the command."
                 ) from None
             logging.warning("Ray has not started (%s). Trying again", reason)
 
