@@ -161,4 +161,4 @@ def _check_flags(is_sweep: bool) -> None:
 
 
 if __name__ == "__main__":
-    command_line.run(main)
+    command_line.run(main, (OSError,))

@@ -6,12 +6,14 @@ import pathlib
 
 
 def write(path: pathlib.Path, content: str | bytes) -> None:
-    """Writes text, as UTF-8, or bytes to a file, which is unchanged after an OSError."""
+    """Writes text, as UTF-8, or bytes to a file; an OSError names it and leaves it unchanged."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError):
+            error.filename = str(path)  # Errors of a full disk name no file.
         temporary.unlink(missing_ok=True)
         raise
 

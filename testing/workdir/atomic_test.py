@@ -41,6 +41,7 @@ class AtomicTest(folders.FolderTest):
         ):
             atomic.write(self._path, "after")
         self.assertEqual(caught.exception.errno, errno.ENOSPC)
+        self.assertEqual(caught.exception.filename, str(self._path))
         self.assertEqual(self._names(), names)
         if before:
             self.assertEqual(self._path.read_bytes(), before)
