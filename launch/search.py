@@ -151,8 +151,10 @@ class Trials:
 
     def should_prune(self, trial: search.Trial) -> bool:
         """Reports new evaluations of a running trial; returns whether to stop it."""
-        returns = _read_evaluations(self.workdir / trial.name)
-        evaluations = {frames // self.period: value for frames, value in returns.items()}
+        returns: dict[int, list[float]] = collections.defaultdict(list)  # Number -> of each task.
+        for row in evaluation_log.EvaluationLog(self.workdir / trial.name).read():
+            returns[row.env_frames // self.period].append(row.mean_return)
+        evaluations = {number: sum(means) / len(means) for number, means in returns.items()}
         return bool(evaluations) and self.searching.should_prune(trial.number, evaluations)
 
     def end(
@@ -190,8 +192,14 @@ class Trials:
                 f"no trial of {self.workdir} is complete; see its logs. Use a larger --trials."
             )
         path = self.workdir / BEST_FILE
-        content = json.loads(path.read_text()) if path.exists() else {}
-        if content.get("trial") != best.name:
+        try:
+            content = json.loads(path.read_text()) if path.exists() else {"trial": ""}
+            is_known = content["trial"] == best.name
+        except (ValueError, TypeError, KeyError) as error:
+            raise command_line.UsageError(
+                f"cannot read {path}: {error}. Delete it to evaluate the best trial again."
+            ) from None
+        if not is_known:
             content = self._evaluate(best)
             atomic.write(path, json.dumps(content, indent=2) + "\n")
         states = collections.Counter(trial.state for trial in trials)
@@ -253,11 +261,3 @@ def _describe(values: Mapping[str, Any]) -> str:
         f"{key}={format(value, '.4g') if isinstance(value, float) else value}"
         for key, value in values.items()
     )
-
-
-def _read_evaluations(workdir: pathlib.Path) -> dict[int, float]:
-    """Returns env frames -> mean return over tasks of each periodic evaluation."""
-    returns: dict[int, list[float]] = collections.defaultdict(list)
-    for row in evaluation_log.EvaluationLog(workdir).read():
-        returns[row.env_frames].append(row.mean_return)
-    return {frames: sum(values) / len(values) for frames, values in returns.items()}

@@ -11,8 +11,8 @@ from laser_tf.evaluation import evaluation_files
 from laser_tf.monitoring import evaluation_log
 from laser_tf.sweeps import search as searches
 from laser_tf.sweeps import sweep_config
-from launch import search, subcommand
-from testing import commands, folders
+from launch import command_line, search, subcommand
+from testing import commands, folders, messages
 
 SPACE = sweep_config.Config(choices={"agent": {"discount": (0.9,)}}, samples=5)
 
@@ -55,6 +55,17 @@ class RandomSearchTest(commands.CommandTest):
         code, output, errors = commands.run("sweep", *self.flags, "--trials=1")
         self.assertEqual((code, output), (0, self.output), errors)
         self.assertEqual((self.search / "trials.csv").read_bytes(), before)
+
+    def test_table_that_cannot_be_written_is_named(self):
+        table, kept = self.search / "trials.csv", self.search / "kept.csv"
+        table.rename(kept)
+        self.addCleanup(kept.rename, table)
+        table.mkdir()
+        self.addCleanup(table.rmdir)
+        code, _, errors = commands.run("sweep", *self.flags)
+        self.assertEqual(code, 1, errors)
+        _, error = errors.splitlines()  # After the log line of the resumption.
+        messages.assert_names(error, "error", table)
 
     def test_other_settings_are_rejected(self):
         flags = "--config.run.env_frames=600", "--config.learner.learning_rate_schedule=constant"
@@ -118,6 +129,16 @@ class TrialsTest(folders.FolderTest):
         self.assertIn("trial_001", next(self.commands).title)
         best = searches.best(self.search.trials())
         self.assertEqual((best.number, best.mean_return), (0, 1.5))
+
+    def test_damaged_file_of_the_best_trial_is_named(self):
+        self._write_result("trial_000")
+        next(self.commands)
+        path = self.workdir / search.BEST_FILE
+        for text in ("", "[]", "{}"):
+            path.write_text(text)
+            with messages.raises(command_line.UsageError, path):
+                self.trials.report_best()
+            self.assertEqual(path.read_text(), text)
 
     def test_interrupted_trial_has_no_end(self):
         process = self._start(-signal.SIGINT)
