@@ -48,9 +48,8 @@ class ShippedPolicyTest(folders.FolderTest):
 
     def test_program_names_missing_gymnasium_or_description(self):
         self.enter_context(mock.patch.object(sys, "argv", ["act.py", "CartPole-v1"]))
-        folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory()))
-        program = shutil.copy(SHIPPED / "act.py", folder)
-        with messages.raises(SystemExit, "error", folder / "policy.json"):
+        program = shutil.copy(SHIPPED / "act.py", self._folder)
+        with messages.raises(SystemExit, "error", self._folder / "policy.json"):
             runpy.run_path(program, run_name="__main__")
         with mock.patch.dict(sys.modules, {"gymnasium": None}):
             with messages.raises(SystemExit, "error", "gymnasium"):

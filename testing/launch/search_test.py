@@ -133,7 +133,7 @@ class TrialsTest(folders.FolderTest):
     def test_damaged_file_of_the_best_trial_is_named(self):
         self._write_result("trial_000")
         next(self.commands)
-        path = self.workdir / search.BEST_FILE
+        path = self._folder / search.BEST_FILE
         for text in ("", "[]", "{}"):
             path.write_text(text)
             with messages.raises(command_line.UsageError, path):
