@@ -17,7 +17,7 @@ from laser_tf.training import config_choices, run_config
 
 _ROOT = installed_commands.IMPORT_FOLDER  # directory of configs/
 _PACKAGE = "configs"
-_is_importing = threading.RLock()  # `_importable_configs` changes the modules of all threads.
+_import_lock = threading.RLock()  # `_importable_configs` changes the modules of all threads.
 
 
 def load_config(
@@ -99,7 +99,7 @@ def _importable_configs() -> Iterator[None]:
 
     A program that uses this library may have its own package `configs`.
     """
-    with _is_importing:
+    with _import_lock:
         loaded = sys.modules.get(_PACKAGE)
         if loaded and str(_ROOT / _PACKAGE) in map(str, getattr(loaded, "__path__", ())):
             yield

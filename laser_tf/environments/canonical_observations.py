@@ -216,7 +216,7 @@ def _encode_leaf(leaf: _Leaf, value: Any, max_words: int) -> np.ndarray:
 
 
 def encode_text(text: str, length: int) -> np.ndarray:
-    """Returns for each word 1 + crc32(word) % 1000, then zeros, int32 [length or more].
+    """Returns for each word 1 + crc32(word) % 1000, then zeros, int32 [max(length, words)].
 
     Case and punctuation have no effect. Of the 57 words of MiniGrid's and BabyAI's missions "ball"
     and "fetch" share an id, and so do "reach" and "grey". No mission has one in place of the other.

@@ -169,9 +169,10 @@ def to_policy(batch: np.ndarray, entry: Mapping[str, Any], offset: Any) -> np.nd
     dtype, or a text with too many words.
     """
     shape = [len(batch), *entry["shape"][1:]]
-    is_words = entry["dtype"] == "int32" and len(shape) == 2
-    if is_words and all(isinstance(text, str | bytes) for text in batch.tolist()):
-        return np.array([_word_numbers(text, shape[1]) for text in batch.tolist()], np.int32)
+    takes_text = entry["dtype"] == "int32" and len(shape) == 2
+    texts = batch.tolist() if takes_text and batch.dtype.kind in "USO" else []
+    if texts and all(isinstance(text, str | bytes) for text in texts):
+        return np.array([_word_numbers(text, shape[1]) for text in texts], np.int32)
     images = [shape, shape[:-1]] if shape[-1] == 1 else [shape]  # Grey ones may lack the channel.
     is_image = len(shape) == 4
     has_shape = list(batch.shape) in images if is_image else batch.size == np.prod(shape)
