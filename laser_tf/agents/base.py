@@ -152,7 +152,7 @@ class Agent(tf.Module, abc.ABC):
         return tf.ones_like(unroll.importance_weight)
 
     def action_preferences(self, agent_output: types.AgentOutput) -> tf.Tensor:
-        """Returns logits or Q-values, float32 [..., A]; raises ValueError for other actions."""
+        """Returns logits or Q-values, float32 [..., A]; raises ValueError unless discrete."""
         raise ValueError(
             f"an action must be one integer for action preferences, got other actions of "
             f"{type(self).__name__}. Use greedy_action."

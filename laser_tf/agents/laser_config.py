@@ -25,7 +25,7 @@ class LaserConfig(agent_config.AgentConfig):
     rho_bar: float = 1.0  # ratio; V-trace: max importance ratio, which sets the fixed point
     c_bar: float = 1.0  # ratio; V-trace: max importance ratio of the traces
     lambda_: float = 1.0  # factor; V-trace: decay of the traces per agent step
-    trust_region: str = "auto"  # implied or behaviour relevance; auto: by type of action; none: off
+    trust_region: str = "auto"  # KL to the implied or behaviour policy; auto: by action; none: off
     kl_threshold: float = 0.1  # nats; b: transitions with KL below this are trusted
     popart: bool = False  # learn the values of each task at unit scale
     popart_step: float = 3e-4  # fraction; step size of the moments per update; Hessel et al. 2019
@@ -64,7 +64,7 @@ class LaserConfig(agent_config.AgentConfig):
             )
 
     def check_actions(self, action: specs.BoundedArray) -> None:
-        """Rejects the implied relevance for actions without a closed form of it."""
+        """Rejects `implied` for actions whose implied policy has no closed form."""
         if self.trust_region == "implied" and not has_implied_policy(action):
             raise errors.ConfigError(
                 "agent.trust_region must be 'auto', 'behaviour' or 'none' for "
@@ -73,9 +73,10 @@ class LaserConfig(agent_config.AgentConfig):
             )
 
     def for_actions(self, action: specs.BoundedArray) -> Self:
-        """Returns the configuration with the relevance that `auto` selects.
+        """Returns the configuration with the trust region that `auto` selects.
 
-        It is that of section 4.3 if it has a closed form, else the KL(pi || mu) of algorithm 1.
+        `auto` selects `implied` (section 4.3) if the implied policy has a closed form, otherwise
+        `behaviour`, the KL(pi || mu) of algorithm 1.
         """
         if self.trust_region != "auto":
             return self
