@@ -3,8 +3,8 @@
 A configuration consists of parts: an environment of this module, an agent, and the values of a
 variant. A later part takes precedence. A key in no part has its default.
 
-In all files of this folder, a number without a source is this project's choice. Env frames are
-counted before action repeat.
+In all files of this directory, a number without a source is this project's choice. Env frames are
+agent steps times the action repeat.
 """
 
 from collections.abc import Callable, Mapping

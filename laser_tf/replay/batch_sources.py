@@ -72,7 +72,7 @@ class ServerIterator(Iterator[Any]):
         raise StopIteration
 
     def check(self) -> None:
-        """Cancels a call in another thread that waits for a server that has gone."""
+        """Cancels the call of another thread that is blocked on a server that is gone."""
         self._replay.raise_if_rejected()
         fetch = self._fetch  # Now, because the fetching thread may replace it.
         if fetch is not None and self._server != self._replay.server:
@@ -89,8 +89,8 @@ class ServerIterator(Iterator[Any]):
 class BackgroundSource:
     """Prefetches at most two elements in a daemon thread.
 
-    A thread rather than tf.data's prefetch: waiting for it can be interrupted, so that a failed
-    actor or Ctrl-C ends a run whose queue stays empty. The thread is a daemon, since Reverb may
+    Waiting for a thread can be interrupted, unlike waiting for tf.data's prefetch. A failed actor
+    or Ctrl-C therefore ends a run whose queue stays empty. The thread is a daemon, since Reverb may
     never wake it from an empty queue.
     """
 

@@ -203,8 +203,8 @@ class ReplayConnection:
     def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Updates the priorities of items; ignores items that were removed. Blocks up to 3 s.
 
-        Skips the update while the server does not answer or the previous update is in progress, and
-        invalid priorities, with which Reverb could not load its checkpoint.
+        Skips the update while the server does not answer or the previous update is in progress.
+        Skips invalid priorities, because Reverb could not load a checkpoint that has them.
         """
         client, thread = self._updating or (None, None)
         is_busy = client is self.client and thread.is_alive()

@@ -26,7 +26,7 @@ _ZLIB_LEVEL = 1
 
 
 class StoredSequence(NamedTuple):
-    """A sequence of the store. Adjacent sequences share the unrolls that they overlap by."""
+    """A sequence of the store. Adjacent sequences share the unrolls of their overlap."""
 
     key: int  # the place in the tree, modulo the number of its leaves
     stream: int  # `stream` of its unrolls
@@ -46,8 +46,8 @@ class SequenceStore:
     """Sequences first in, first out, sampled in the tree's order; any thread may use it.
 
     Neighbours in the tree have to be neighbours in time of the same environment, so each stream
-    gets its keys in blocks. If a block has no known priority yet, the blocks next to it, other
-    streams of about the same time, are used.
+    gets its keys in blocks. If a block has no known priority yet, the adjacent blocks are used,
+    which hold other streams of about the same time.
 
     The tree has more than twice as many leaves as sequences, so that no block below its root holds
     both the newest sequences and the oldest.
@@ -193,7 +193,7 @@ class SequenceStore:
             }
 
     def contents(self) -> Contents:
-        """Returns what a checkpoint has to hold."""
+        """Returns the contents for a checkpoint."""
         with self._lock:
             priorities = self._tree.priorities(list(self._sequences))
             return Contents(self._layout, priorities, list(self._sequences.values()))

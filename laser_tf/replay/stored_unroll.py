@@ -164,10 +164,10 @@ def unpack(batch: Batch, member_index: int = 0) -> types.Unroll:
 
 
 def join(parts: StoredUnroll) -> tuple[StoredUnroll, Any]:
-    """Joins S unrolls in a row, [B, S, ...]. The last step of each is the first of the next.
+    """Joins S successive unrolls, [B, S, ...]. The last step of each is the first of the next.
 
     Returns:
-      Unrolls of S T transitions, [B, ...], and the core states before the first step of each part
+      Unrolls of S * T transitions, [B, ...], and the core states before the first step of each part
       and before the last of all, [B, S + 1, ...].
     """
     steps = parts.env_output.reward.shape[2]

@@ -39,7 +39,7 @@ class UnrollCheck:
     def find_invalid(
         self, unrolls: stored_unroll.StoredUnroll, stored_states: Any = ()
     ) -> dict[str, np.ndarray]:
-        """Returns for each field with invalid values which unrolls have them, bool [B]."""
+        """Returns field -> unrolls with invalid values, bool [B]; omits fields without any."""
         env_output, agent_output = unrolls.env_output, unrolls.agent_output
         observation = tree.flatten(env_output.observation)
         words = [leaf for leaf, is_text in zip(observation, self._texts, strict=True) if is_text]

@@ -66,8 +66,8 @@ class Learner(tf.Module):
         Call it in the `strategies.variables(strategy)` block in which the agent was created. A
         linear schedule reduces the learning rate to zero over `total_agent_steps`. With `jit`, XLA
         compiles the update. `member_index` identifies the member's experience in a sweep. Updates
-        return priorities `with_priorities`. With `stages_batches`, which needs one replica, `stage`
-        copies batches to the device.
+        return priorities if `with_priorities` is True. With `stages_batches`, which needs one
+        replica, `stage` copies batches to the device.
         """
         super().__init__()
         self.agent = agent

@@ -179,7 +179,9 @@ def restore_learner(
     *,
     best: bool = False,
 ) -> learner.Learner:
-    """Returns a run's learner with the newest usable checkpoint, or for acting with `best_weights`.
+    """Returns a run's learner with its newest usable checkpoint, or its best weights if `best`.
+
+    The best weights suffice for acting only.
 
     Raises:
       WorkdirError: If there is no checkpoint, or all are damaged; see `best_weights.assign`, too.

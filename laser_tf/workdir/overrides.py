@@ -11,8 +11,8 @@ from laser_tf import config_values, errors
 from laser_tf.workdir import identity
 
 RECORD = "overrides"  # key of config.json
-# Keys of the identity of a run that may change: neither weights nor stored experience depend on
-# their values.
+# Keys of the identity of a run that may change: the shapes of weights and of stored experience do
+# not depend on their values.
 KEYS = (
     "agent.entropy_cost",
     "agent.kl_threshold",
