@@ -33,7 +33,7 @@ def load_policy(
         custom environments need it; exported policies do not.
 
     Raises:
-      UserError: If the directory holds neither, or a damaged policy.
+      UserError: If the directory holds neither run nor policy, or a damaged policy.
       WorkdirError: If the run has no usable checkpoint.
       UntrustedError: If the run needs `trust_config`.
       ValueError: For an unknown task, or `best` with an exported policy.
@@ -77,7 +77,7 @@ def export_policy(
     Args:
       workdir: Run directory.
       output: New directory, which is complete or absent afterwards.
-      compute_dtype: "float32", "bfloat16" or "auto"; "" for that of the run.
+      compute_dtype: "float32", "bfloat16" or "auto"; "" selects the run's setting.
       best: See `load_policy`.
       trust_config: See `load_policy`.
 

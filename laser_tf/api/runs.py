@@ -31,7 +31,7 @@ class Evaluation:
       min_return: Smallest return.
       max_return: Largest return.
       episodes: Number of episodes of all tasks together.
-      env_frames: Env frames behind the evaluated weights.
+      env_frames: Env frames that the evaluated weights have learned from.
       summary: Content of `evaluation.json`, with protocol and single returns of each task.
     """
 
@@ -89,9 +89,9 @@ def train(
         docs/runs.md.
       init_from: Run directory whose newest weights are the initial weights of a new run.
       trust_config: Whether the `config.json` of `init_from` may name code to execute.
-      environment: Function, also a lambda, that returns an environment of gymnasium, dm_env or
+      environment: Function or lambda that returns an environment of gymnasium, dm_env or
         TF-Agents, for the suites with these names. With a parameter `num_envs` it returns a vector
-        environment. It gets the keyword arguments `environment.arguments`, and `seed` if it has
+        environment. It receives the keyword arguments `environment.arguments`, and `seed` if it has
         such a parameter. Pass it again to resume.
       callbacks: Callbacks, which are called in this order; see docs/callbacks.md.
       progress: Whether to show the progress of training and evaluation.
