@@ -55,7 +55,7 @@ def search(folder: pathlib.Path, fixed: dict[str, Any], num_trials: int) -> tune
             scheduler=tune.schedulers.ASHAScheduler(
                 time_attr="env_frames",
                 grace_period=fixed["run.env_frames"] // 3,
-                max_t=2 * fixed["run.env_frames"],  # ASHA ends no trial before its budget.
+                max_t=2 * fixed["run.env_frames"],  # Above the budget, which ends trials.
             ),
         ),
         run_config=tune.RunConfig(name=folder.name, storage_path=str(folder.parent)),

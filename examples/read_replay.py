@@ -56,14 +56,14 @@ def read(workdir: pathlib.Path, unrolls: int, trust_config: bool = False) -> pd.
                 f"replay.scheme={config.replay.scheme}. Use a run with e.g. replay.scheme=mixed."
             )
         batches = iter(dataset.items(replay.address, _TABLE, entries=1, in_flight=2))
-        frames = [_frame(next(batches), number) for number in range(unrolls)]
+        parts = [_to_table(next(batches), number) for number in range(unrolls)]
         del batches  # It would request more items.
         replay.stop()
-    return pd.concat(frames, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
 
 
-def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
-    """Returns the T transitions of an unroll [1, ...]: each action and its result."""
+def _to_table(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
+    """Returns the T transitions of an unroll [1, ...], one row for each action and its result."""
     env_output, agent_output = stored.env_output, stored.agent_output
     reward = env_output.reward[0].numpy()
     is_first = env_output.is_first[0].numpy()[-len(reward) :]  # Frames of stacks precede them.
@@ -75,7 +75,7 @@ def _frame(stored: stored_unroll.StoredUnroll, number: int) -> pd.DataFrame:
             "action": list(agent_output.action[0].numpy()[:-1]),
             "reward": reward[1:],
             "discount": env_output.discount[0].numpy()[1:],
-            "starts_again": is_first[1:],  # A reset is no transition.
+            "is_reset": is_first[1:],  # A reset is no transition.
         }
     )
 
@@ -90,5 +90,5 @@ if __name__ == "__main__":
     except errors.UserError as error:
         sys.exit(f"error: {error}")
     print(steps.head(12).to_string(index=False))
-    transitions = steps[~steps.starts_again]
+    transitions = steps[~steps.is_reset]
     print(transitions.groupby("action").reward.describe()[["count", "mean", "min", "max"]])

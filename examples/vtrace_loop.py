@@ -1,7 +1,7 @@
 """V-trace and the trust region in a short training loop that uses only `laser_tf.ops`.
 
 A corridor of six places has reward 1 at its right end. A tabular actor-critic learns from one new
-and seven old unrolls per update; older policies generated the old ones.
+and seven old unrolls per update; older policies generated the old unrolls.
 
     python -m examples.vtrace_loop
 """

@@ -63,12 +63,12 @@ class ExamplesTest(commands.CommandTest):
         steps = read_replay.read(self.workdir, unrolls=200)
         self.assertEqual(
             list(steps.columns),
-            ["unroll", "learner_update", "step", "action", "reward", "discount", "starts_again"],
+            ["unroll", "learner_update", "step", "action", "reward", "discount", "is_reset"],
         )
         self.assertEqual(sorted((self.workdir / "checkpoints").rglob("*")), before)
         self.assertLen(steps, 2_000)
         self.assertEqual(set(steps.action), {0, 1, 2})
-        self.assertBetween((~steps.starts_again).sum(), 1_700, 1_900)  # Nine of ten steps.
+        self.assertBetween((~steps.is_reset).sum(), 1_700, 1_900)  # Nine of ten steps.
 
     def test_run_without_saved_unrolls_is_rejected(self):
         config = fakes.catch_config()
