@@ -108,7 +108,7 @@ def page(about: Mapping[str, Any]) -> str:
 | environment | {environment} |
 | laser_tf | {about["versions"]["laser_tf"]} |
 
-The environment must be as in training.
+The environment must have the settings of training.
 
 ## Call
 
@@ -136,7 +136,7 @@ This program takes the first step of one environment. Replace the zeros by its o
 def _notes(about: Mapping[str, Any]) -> str:
     state = (
         "The batch size is free. The state starts with zeros, and each call returns the next "
-        "state. Where `is_first` is true, the part of an environment is reset."
+        "state. Where `is_first` is true, the state of that environment is reset."
     )
     if about["format"] != "saved_model":
         return f"\n{state}\n"
