@@ -59,7 +59,7 @@ def load_module(name: str) -> ModuleType:
 def missing_module(name: str | None) -> errors.ConfigError:
     """Returns the error of a module that Python does not find."""
     return errors.ConfigError(
-        f"there is no module {name!r}: install it, or start the command in its folder (this is "
+        f"there is no module {name!r}: install it, or start the command in its directory (this is "
         f"{pathlib.Path.cwd()})"
     )
 
