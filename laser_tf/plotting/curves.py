@@ -1,6 +1,7 @@
 """Figures of learning curves of several seeds."""
 
 import functools
+import io
 import pathlib
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +16,7 @@ from matplotlib import pyplot
 
 from laser_tf.plotting import tables
 from laser_tf.scores import ranking, reference
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import atomic, run_directory
 
 INTERVAL = ("ci", 95)  # bootstrap interval of the mean, percent
 
@@ -117,7 +118,9 @@ def save(figure: figure_module.Figure, path: pathlib.Path, title: str = "") -> N
     )
     for text in legend.get_texts():
         text.set_parse_math(False)  # A label may hold a dollar.
-    figure.savefig(path, dpi=130)
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:], dpi=130)
+    atomic.write(path, content.getvalue())
     pyplot.close(figure)
 
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from laser_tf.plotting import curves, sweep_figures, sweep_results, sweep_tables, tables
 from laser_tf.scores import ranking
 from laser_tf.sweeps import lineage
+from laser_tf.workdir import atomic
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 52rem; margin: auto;
@@ -109,12 +110,12 @@ class _Page:
     def write(self) -> pathlib.Path:
         """Writes and returns `report.html`."""
         path = self._output / "report.html"
-        path.write_text(
+        atomic.write(
+            path,
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{self._title}</title>\n<style>{_STYLE}</style>\n</head>\n"
             f"<body>\n<h1>{self._title}</h1>\n{''.join(self._content)}</body>\n</html>\n",
-            encoding="utf-8",
         )
         return path
 

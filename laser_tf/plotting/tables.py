@@ -14,7 +14,7 @@ import pandas as pd
 from laser_tf import errors
 from laser_tf.monitoring import episode_log, tensorboard
 from laser_tf.scores import aggregates, comparison
-from laser_tf.workdir import run_directory
+from laser_tf.workdir import atomic, run_directory
 
 EPISODES = 100  # in the mean of returns at a point, and in a final score
 MIN_INTERVAL_SEEDS = 3
@@ -144,4 +144,5 @@ def write_csv(table: pd.DataFrame, path: pathlib.Path) -> None:
     """Writes a table with six significant digits; missing values are empty."""
     decimals = {ENV_FRAMES: "{:.0f}", SECONDS: "{:.2f}"}
     rounded = {x: table[x].map(text.format) for x, text in decimals.items() if x in table}
-    table.assign(**rounded).to_csv(path, index=False, float_format="%.6g")
+    text = table.assign(**rounded).to_csv(index=False, float_format="%.6g")
+    atomic.write(path, text)

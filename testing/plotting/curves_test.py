@@ -7,7 +7,7 @@ from absl.testing import absltest, parameterized
 from laser_tf import errors
 from laser_tf.plotting import curves, tables
 from laser_tf.scores import reference
-from testing import folders, messages
+from testing import folders, messages, processes
 from testing.plotting import run_logs
 
 LABELS = ("LASER", "IMPALA", "ACER", "R2D2", "Reactor")
@@ -103,6 +103,18 @@ class CurvesTest(folders.FolderTest):
         self.assertGreaterEqual(len(drawn), lines)
         self.assertLen(axes[0, 0].collections, areas)
         self.assertLen(axes[0, 0].get_legend_handles_labels()[1], 1)
+
+    @parameterized.parameters("curves.png", "curves.csv")
+    def test_full_disk_is_named_and_keeps_the_earlier_file(self, name):
+        path = self._folder / name
+        path.write_text("earlier")
+        figure, _ = curves.make_panels(1, 1)
+        table = pd.DataFrame({"label": ["LASER"] * 100})
+        with processes.full_disk(100), self.assertRaises(OSError) as raised:
+            curves.save(figure, path) if path.suffix == ".png" else tables.write_csv(table, path)
+        self.assertEqual(raised.exception.filename, str(path))
+        self.assertEqual(path.read_text(), "earlier")
+        self.assertLen(list(self._folder.iterdir()), 1)
 
 
 class WriteAgentsTest(absltest.TestCase):
