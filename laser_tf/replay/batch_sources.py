@@ -54,6 +54,7 @@ class ServerIterator(Iterator[Any]):
                     self._server = self._replay.server
                     elements = self._make(self._replay.address).with_options(_UNTUNED)
                     self._fetch = array_function.CancellableFunction(iter(elements).get_next)
+                    continue  # Unless `close`, which could not cancel it yet, has been called.
                 return self._fetch()
             except errors.UserError:
                 raise

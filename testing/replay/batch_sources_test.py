@@ -25,6 +25,14 @@ class ServerIteratorTest(parameterized.TestCase):
         self.assertEqual(next(elements), 7)
         self.assertEqual(make.call_count, 2)
 
+    def test_close_while_the_dataset_is_made_ends_it(self):
+        def make(_):
+            elements.close()
+            return tf.data.Dataset.from_tensors(np.int64(7))
+
+        elements = batch_sources.ServerIterator(mock.Mock(**{"wait.return_value": True}), make)
+        self.assertEmpty(list(elements))
+
 
 class UnrollCounterTest(parameterized.TestCase):
     @parameterized.parameters(
