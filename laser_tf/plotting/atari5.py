@@ -26,7 +26,8 @@ _BY = ["game", "label", tables.ENV_FRAMES]
 def write(runs: tables.Runs, output: pathlib.Path) -> None:
     """Writes a figure, four tables and the episodes behind them.
 
-    - `curves.png` and `curves.csv`: the curves of the games, and of the estimate.
+    - `curves.png` and `curves.csv`: the curves of the games, and of the estimate, whose bootstrap
+      intervals are bars in the figure.
     - `returns.csv`: returns at `atari.MILESTONES`, of the runs that have reached them.
     - `summary.csv`: estimates at these env frames. Those of Dopamine's agents are next to their
       medians over all of Dopamine's games.
@@ -42,16 +43,16 @@ def write(runs: tables.Runs, output: pathlib.Path) -> None:
     table = _points(episodes)
     published = atari.normalised(reference.dopamine_curves())
     estimates = _estimates(table, "label").assign(game=ESTIMATE, seed=1)
-    _draw(table, estimates, published, output / "curves.png")
     all_curves = tables.summarise(pd.concat([table, estimates], ignore_index=True), _BY)
     tables.write_csv(all_curves, output / "curves.csv")
     tables.write_csv(_reached(all_curves), output / "reached.csv")
     reached = table[tables.ENV_FRAMES].isin([m * 10**6 for m in atari.MILESTONES])
     returns = atari.add_published(tables.summarise(table[reached], _BY), published)
     tables.write_csv(returns, output / "returns.csv")
-    summary = pd.concat([_summary(table[reached]), _published_summary(published)])
-    summary = summary.sort_values(tables.ENV_FRAMES, kind="stable").reindex(columns=_COLUMNS)
-    tables.write_csv(summary, output / "summary.csv")
+    own = _summary(table[reached]).reindex(columns=_COLUMNS)
+    _draw(table, estimates, own, published, output / "curves.png")
+    summary = pd.concat([own, _published_summary(published)])
+    tables.write_csv(summary.sort_values(tables.ENV_FRAMES, kind="stable"), output / "summary.csv")
 
 
 def _read(runs: tables.Runs) -> list[pd.DataFrame]:
@@ -153,7 +154,11 @@ def _reached(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw(
-    table: pd.DataFrame, estimates: pd.DataFrame, published: pd.DataFrame, path: pathlib.Path
+    table: pd.DataFrame,
+    estimates: pd.DataFrame,
+    summary: pd.DataFrame,
+    published: pd.DataFrame,
+    path: pathlib.Path,
 ) -> None:
     count = table["game"].nunique()
     num_panels = count if estimates.empty else count + 1
@@ -161,18 +166,26 @@ def _draw(
     atari.draw_games(axes.flat, table)
     if not estimates.empty:
         labels = dict.fromkeys(table["label"])
-        _draw_estimates(axes.flat[count], estimates, published, labels)
+        _draw_estimates(axes.flat[count], estimates, summary, published, labels)
     curves.save(figure, path)
 
 
 def _draw_estimates(
     axes: axes_module.Axes,
     estimates: pd.DataFrame,
+    summary: pd.DataFrame,
     published: pd.DataFrame,
     labels: Iterable[str],
 ) -> None:
     axes.set_axis_on()
     curves.draw(axes, estimates, errorbar=None, labels=labels)
+    lines = zip(*axes.get_legend_handles_labels(), strict=True)
+    colors = {label: line.get_color() for line, label in lines}
+    for row in summary.dropna(subset="low").itertuples():
+        distances = [[row.estimate - row.low], [row.high - row.estimate]]
+        frames = row.env_frames / 1e6
+        style = {"fmt": "none", "capsize": 3, "ecolor": colors[row.agent]}
+        axes.errorbar(frames, row.estimate, distances, **style)
     axes.set_title(ESTIMATE)
     axes.set_ylabel("Human-normalised")
     last = max(estimates[tables.ENV_FRAMES].max(), published[tables.ENV_FRAMES].min())

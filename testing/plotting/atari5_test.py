@@ -1,12 +1,13 @@
 """The five games of Atari-5 from the files of small runs with results by hand."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 from absl.testing import absltest
 
 from laser_tf import errors
-from laser_tf.plotting import atari5
+from laser_tf.plotting import atari5, curves
 from laser_tf.scores import atari5 as scores
 from laser_tf.scores import reference
 from testing import folders
@@ -59,7 +60,9 @@ class Atari5Test(absltest.TestCase):
         _write_run(runs["phoenix"]["IMPALA"][1], "phoenix", 4 * MILLION, 0.1)
         _write_run(runs["qbert"]["ACER"][0], "qbert", 4 * MILLION, 0.25)
         _write_run(runs["qbert"]["ACER"][1], "qbert", 0, 0.2)
-        atari5.write(runs, cls._folder)
+        with mock.patch.object(curves, "save", wraps=curves.save) as save:
+            atari5.write(runs, cls._folder)
+        cls._figure = save.call_args.args[0]
 
     def _rows(self, name, *columns):
         rows = run_logs.read_csv(self._folder / name)
@@ -93,7 +96,6 @@ class Atari5Test(absltest.TestCase):
 
     def test_published_agents_have_estimate_and_median(self):
         rows = self._rows("summary.csv", "agent", "env_frames")
-        # Issue 40 names the medians of IQN; its scores are in `dopamine_curves.csv`.
         iqn = rows["IQN", "4000000"]
         self.assertAlmostEqual(float(iqn["published_median"]), 0.305, places=3)
         self.assertAlmostEqual(float(iqn["estimate"]), 0.349, places=3)
@@ -114,6 +116,22 @@ class Atari5Test(absltest.TestCase):
 
     def test_figure_is_written(self):
         self.assertEqual((self._folder / "curves.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_figure_has_the_interval_of_each_estimate(self):
+        rows = self._rows("summary.csv", "agent", "env_frames")
+        expected = {
+            (float(frames) / 1e6, float(row["low"]), float(row["high"]))
+            for (_, frames), row in rows.items()
+            if row["low"]
+        }
+        bars = self._figure.axes[len(scores.GAMES)].containers
+        drawn = [bar.lines[2][0].get_segments()[0] for bar in bars]
+        self.assertLen(drawn, 2)  # LASER at one and two million frames; IMPALA has one seed.
+        np.testing.assert_allclose(
+            sorted((start[0], start[1], end[1]) for start, end in drawn),
+            sorted(expected),
+            rtol=1e-4,
+        )
 
 
 class NoRunsTest(folders.FolderTest):
