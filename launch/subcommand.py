@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from laser_tf.host import interruption
+from laser_tf.workdir import lock
 from launch import command_line
 
 _POLL_SECONDS = 0.1
@@ -58,6 +60,8 @@ def start_here(command: Command) -> subprocess.Popen:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            # The command of a killed parent may still save the same run.
+            env={**os.environ, lock.WAIT_VARIABLE: "1"},
             # Its own process group, so that it gets each Ctrl-C once, from this process.
             start_new_session=True,
             preexec_fn=interruption.end_with_parent,

@@ -9,6 +9,7 @@ from unittest import mock
 
 from absl.testing import absltest, parameterized
 
+from laser_tf.workdir import lock
 from launch import command_line, subcommand
 from testing import folders, messages, processes
 
@@ -91,6 +92,15 @@ class RunAllTest(folders.FolderTest):
         self.expected = "ae"
         with messages.raises(command_line.UsageError, "launch.train", 1, "no level e", "e.log"):
             self._run(("a", "e"), ("e", "a"), at_once=2)
+
+    def test_command_waits_for_the_lock_of_a_run(self):
+        program = self._folder / "command"
+        variable = lock.WAIT_VARIABLE
+        program.write_text(f"#!{sys.executable}\nimport os\nos.environ[{variable!r}]\n")
+        program.chmod(0o700)
+        processes.keep_handlers(self)
+        with mock.patch.object(sys, "executable", str(program)):
+            subcommand.run_all([subcommand.Command("train", ())])  # Raises if a command fails.
 
     def test_unwritable_log_is_rejected(self):
         command = subcommand.Command("train", ("x",), log=pathlib.Path(__file__) / "a.log")
