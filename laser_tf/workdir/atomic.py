@@ -1,5 +1,6 @@
 """Atomic writes: a file is complete or absent, even after a crash of the process or the machine."""
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -14,7 +15,8 @@ def write(path: pathlib.Path, content: str | bytes) -> None:
     except BaseException as error:
         if isinstance(error, OSError):
             error.filename = str(path)  # Errors of a full disk name no file.
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # E.g. of a read-only file system.
+            temporary.unlink()
         raise
 
 

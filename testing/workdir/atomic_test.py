@@ -46,6 +46,13 @@ class AtomicTest(folders.FolderTest):
         if before:
             self.assertEqual(self._path.read_bytes(), before)
 
+    def test_error_names_the_file_where_none_can_be_created(self):
+        self._path.write_bytes(b"no directory")
+        path = self._path / "file.json"
+        with self.assertRaises(OSError) as caught:  # As on a read-only file system.
+            atomic.write(path, "after")
+        self.assertEqual(caught.exception.filename, str(path))
+
     def _record_syncs(self) -> list[int]:
         """Records the inode of each fsync."""
         synced, fsync = [], os.fsync
