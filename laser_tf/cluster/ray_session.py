@@ -24,6 +24,7 @@ import ray
 
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
+from laser_tf.workdir import lock, run_directory
 
 _CONNECT_TIMEOUT_SECONDS = 10.0
 _MAX_ATTEMPTS = 3  # To start Ray: Ray waits only 15 s for some of its processes to load.
@@ -86,7 +87,7 @@ def _new_folder(parent: str) -> Iterator[str]:
     try:
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
-    except interruption.Stopped:
+    except (interruption.Stopped, run_directory.WorkdirError, lock.InUseError):
         _end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
         raise

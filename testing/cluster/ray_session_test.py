@@ -12,6 +12,7 @@ from absl.testing import absltest, parameterized
 from laser_tf.cluster import ray_session
 from laser_tf.host import interruption
 from laser_tf.training import cluster_config
+from laser_tf.workdir import lock, run_directory
 from testing import folders, messages, processes
 
 _START_FAILURE = RuntimeError("the raylet has not started")
@@ -53,6 +54,16 @@ class NewRayTest(folders.FolderTest):
     def test_session_removes_its_folder(self):
         self._enter(gpus=2.0)
         self._ray.shutdown.assert_called_once_with()
+        self.assertEmpty(list(self._folder.iterdir()))
+
+    @parameterized.parameters(run_directory.WorkdirError, lock.InUseError)
+    def test_rejected_directory_leaves_no_folder(self, error):
+        config = cluster_config.ClusterConfig(actors=1)
+        with (
+            self.assertRaises(error),
+            ray_session.session(config, 1.0, 0.0, parent=str(self._folder)),
+        ):
+            raise error
         self.assertEmpty(list(self._folder.iterdir()))
 
     def test_ctrl_c_during_the_start_ends_its_processes(self):
