@@ -71,8 +71,8 @@ def _find_variables(initial: InitialWeights, agent: agents_base.Agent) -> dict[s
         more = f" and {others} more" if others > 0 else ""
         raise errors.ConfigError(
             f"--init_from={initial.source} has weights of other shapes: "
-            f"{', '.join(differing[:_MAX_NAMED])}{more}; use the network, the observations and the "
-            "actions of that run, or leave out --init_from"
+            f"{', '.join(differing[:_MAX_NAMED])}{more}. Use the agent, network, "
+            "observations and actions of that run, or leave out --init_from."
         )
     return variables
 
