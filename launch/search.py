@@ -151,7 +151,8 @@ class Trials:
 
     def should_prune(self, trial: search.Trial) -> bool:
         """Reports new evaluations of a running trial; returns whether to stop it."""
-        returns: dict[int, list[float]] = collections.defaultdict(list)  # Number -> of each task.
+        # Number of an evaluation -> mean return of each task.
+        returns: dict[int, list[float]] = collections.defaultdict(list)
         for row in evaluation_log.EvaluationLog(self.workdir / trial.name).read():
             returns[row.env_frames // self.period].append(row.mean_return)
         evaluations = {number: sum(means) / len(means) for number, means in returns.items()}

@@ -4,6 +4,7 @@ All returns, own and published ones, are means over the training episodes of the
 `reference.DOPAMINE_WINDOW` env frames.
 """
 
+import gzip
 import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from matplotlib import axes as axes_module
 from laser_tf.monitoring import episode_log
 from laser_tf.plotting import curves, tables
 from laser_tf.scores import aggregates, comparison, reference
+from laser_tf.workdir import atomic
 
 LABEL = "LASER"
 MILESTONES = (1, 2, 4, 10, 20, 50)  # million env frames at which returns are compared
@@ -90,8 +92,9 @@ def read_run(run: pathlib.Path, game: str, label: str, number: int) -> pd.DataFr
 def keep_episodes(parts: Sequence[pd.DataFrame], output: pathlib.Path) -> pd.DataFrame:
     """Writes and returns the episodes of all runs."""
     episodes = pd.concat(parts, ignore_index=True)
-    compression = {"method": "gzip", "mtime": 0}  # Equal episodes give equal bytes.
-    episodes.to_csv(output / EPISODES_FILE, index=False, compression=compression)
+    # Without the time, so that equal episodes give equal bytes.
+    content = gzip.compress(episodes.to_csv(index=False).encode(), mtime=0)
+    atomic.write(output / EPISODES_FILE, content)
     return episodes
 
 

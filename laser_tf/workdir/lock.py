@@ -13,7 +13,7 @@ from laser_tf import errors
 FILE = "lock"
 EXIT_TIMEOUT_SECONDS = 180.0  # for a process that is exiting, which may be saving weights
 SAVE_TIMEOUT_SECONDS = 3_600.0  # for a process that may be saving a large replay
-# Variable of a command that is restarted on another machine after its machine failed.
+# Set for commands whose predecessor may still run: on a lost machine, or of a killed search.
 WAIT_VARIABLE = "LASER_TF_WAIT_FOR_LOCK"
 _POLL_PERIOD_SECONDS = 0.2
 

@@ -1,11 +1,12 @@
 """LASER next to Dopamine's agents, from the files of small runs with results by hand."""
 
+import numpy as np
 import pandas as pd
 from absl.testing import absltest
 
 from laser_tf.plotting import atari
 from laser_tf.scores import reference
-from testing import folders
+from testing import folders, processes
 from testing.plotting import run_logs
 
 MILLION = 1_000_000
@@ -115,6 +116,16 @@ class MilestonesTest(absltest.TestCase):
         pong = [row for row in rows if row["game"] == "pong"]
         self.assertEqual((pong[0]["env_frames"], pong[-1]["env_frames"]), ("400000", "4000000"))
         self.assertEqual([float(pong[0]["mean"]), float(pong[-1]["mean"])], [-14, 4])
+
+
+class KeepEpisodesTest(folders.FolderTest):
+    def test_full_disk_keeps_the_earlier_episodes(self):
+        path = self._folder / atari.EPISODES_FILE
+        path.write_text("earlier")
+        episodes = pd.DataFrame({"return": np.random.default_rng(1).random(100)})
+        with processes.full_disk(100), self.assertRaises(OSError):
+            atari.keep_episodes([episodes], self._folder)
+        self.assertEqual(path.read_text(), "earlier")
 
 
 class ShortRunTest(folders.FolderTest):
