@@ -50,8 +50,8 @@ _ATARI: environments.Part = {
         "spare_cores": 1,  # For the emulators. A deep torso needs all cores: 0.
     },
 }
-# `make train`, minutes on two cores. With more frames and fewer updates per frame than on other
-# games, more runs learn to win each point in the same time: see docs/results/laser.md.
+# `make train`, minutes on two cores. Fewer updates per frame than on other games leave time for
+# more frames: see docs/results/laser.md.
 _PONG: environments.Part = {
     "agent": {"entropy_cost": 5e-3},
     "replay": {"replay_fraction": 0.5},
