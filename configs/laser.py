@@ -53,7 +53,7 @@ _ATARI: environments.Part = {
 # `make train`, minutes on two cores. Fewer updates per frame than on other games leave time for
 # more frames: see docs/results/laser.md.
 _PONG: environments.Part = {
-    "agent": {"entropy_cost": 5e-3},
+    "agent": {"torso": "shallow_equalised", "entropy_cost": 5e-3},
     "replay": {"replay_fraction": 0.5},
     "learner": {"learning_rate": 4e-4},
     "run": {"env_frames": 3_000_000},

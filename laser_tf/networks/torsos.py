@@ -104,7 +104,9 @@ def _scaled_images(images: tf.Tensor, center: bool, dtype: str) -> tf.Tensor:
 class ConvolutionalTorso(Torso):
     """Convolutions and a dense layer, each followed by the activation.
 
-    `convolutions` are channels, size and stride of each layer.
+    `convolutions` are channels, size and stride of each layer. The layers multiply their weights by
+    `weight_scale`, and the initial weights are divided by it: features are the same, but an update
+    changes them by this factor more (equalised learning rate, Karras et al. 2018, section 4.1).
     """
 
     def __init__(
@@ -116,18 +118,27 @@ class ConvolutionalTorso(Torso):
         convolutions: Sequence[tuple[int, int, int]],
         units: int,
         activation: Callable[[tf.Tensor], tf.Tensor] = tf.nn.relu,
+        weight_scale: float = 1.0,
     ):
         # Without convolutions the multiplier scales the dense layer.
         units *= 1 if convolutions else channel_multiplier
         super().__init__(units, center, dtype, activation)
+        self._weight_scale = weight_scale
         self._convolutions = [
-            _conv(channels * channel_multiplier, size, stride, "valid", dtype)
+            _conv(
+                channels * channel_multiplier,
+                size,
+                stride,
+                "valid",
+                dtype,
+                _initializer(2.0 / weight_scale**2),
+            )
             for channels, size, stride in convolutions
         ]
 
     def _features(self, scaled: tf.Tensor) -> tf.Tensor:
         for convolution in self._convolutions:
-            scaled = self._activation(convolution(scaled))
+            scaled = self._activation(self._weight_scale * convolution(scaled))
         return scaled
 
 
@@ -214,11 +225,12 @@ class MLP(tf.Module):
 
 _DQN = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 _REACTOR = ((16, 8, 4), (32, 4, 2), (32, 3, 1))
+_shallow = functools.partial(ConvolutionalTorso, convolutions=((16, 8, 4), (32, 4, 2)), units=256)
 TORSOS: dict[str, Callable[[int, bool, str], Torso]] = {
-    # IMPALA, figure 3, left.
-    "shallow": functools.partial(
-        ConvolutionalTorso, convolutions=((16, 8, 4), (32, 4, 2)), units=256
-    ),
+    "shallow": _shallow,  # IMPALA, figure 3, left.
+    # With the scale of 3, the initial weights of all layers have equal deviations. RMSProp and Adam
+    # change all weights equally, so the convolutions of `shallow` learn slowly.
+    "shallow_equalised": functools.partial(_shallow, weight_scale=3.0),
     "deep": DeepTorso,
     # A quarter of the computation. MuZero's representation network also starts with a stride of 2
     # (Schrittwieser et al. 2020, "Network Architecture").

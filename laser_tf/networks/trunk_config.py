@@ -7,8 +7,8 @@ from laser_tf import config_checks, errors, user_code
 
 # The keys of torsos.TORSOS with the min height and width, in pixels, that the convolutions accept.
 MIN_IMAGE_SIZES = {
-    "shallow": 20, "deep": 1, "strided_deep": 1, "dqn": 36, "nature": 36, "reactor": 36,
-    "minatar": 3, "flat": 1,
+    "shallow": 20, "shallow_equalised": 20, "deep": 1, "strided_deep": 1, "dqn": 36, "nature": 36,
+    "reactor": 36, "minatar": 3, "flat": 1,
 }  # fmt: skip
 TORSOS = tuple(MIN_IMAGE_SIZES)
 # "none" for a feed-forward network, and the keys of cores.CORES.
@@ -29,8 +29,8 @@ class TrunkConfig:
       ValueError: If a value is out of range.
     """
 
-    torso: str = (  # shallow, deep, strided_deep, dqn, nature, reactor, minatar, flat or
-        "shallow"  # my_module:MyTorso
+    torso: str = (  # shallow, shallow_equalised, deep, strided_deep, dqn, nature, reactor, minatar,
+        "shallow"  # flat or my_module:MyTorso
     )
     channel_multiplier: int = 1  # factor; scales the channels of the torso
     image_normalisation: str = "none"  # none, center (by image) or running (by pixel)

@@ -6,7 +6,9 @@ from absl.testing import absltest, parameterized
 
 from laser_tf.networks import torsos
 
-SHAPES = dict.fromkeys(("shallow", "deep", "strided_deep", "dqn", "nature"), (84, 84, 4))
+SHAPES = dict.fromkeys(
+    ("shallow", "shallow_equalised", "deep", "strided_deep", "dqn", "nature"), (84, 84, 4)
+)
 SHAPES |= {"reactor": (84, 84, 1), "minatar": (10, 10, 6), "flat": (10, 5, 1)}
 
 
@@ -74,6 +76,28 @@ class TorsosTest(parameterized.TestCase):
         np.testing.assert_allclose(
             torso(tf.constant(images / 255, tf.float32)), expected, rtol=1e-4, atol=1e-4
         )
+
+    def test_equalised_torso_starts_as_shallow_and_changes_faster(self):
+        images = tf.constant(_images("shallow"))
+        shallow = _torso("shallow")
+        features = shallow(images)  # Creates the weights from the same seed.
+        equalised = _torso("shallow_equalised")
+        np.testing.assert_allclose(equalised(images), features, rtol=1e-4, atol=1e-5)
+        deviations = [
+            np.std(variable)
+            for variable in equalised.trainable_variables
+            if variable.shape.rank > 1
+        ]
+        self.assertLess(max(deviations), 1.2 * min(deviations))
+        # An equal step of all weights and biases, as in RMSProp, on the first convolution.
+        changes = []
+        for torso in (shallow, equalised):
+            kernel, bias = torso._convolutions[0].trainable_variables
+            before = torso._features(tf.ones([1, 84, 84, 4]))
+            kernel.assign_add(tf.fill(kernel.shape, 1e-5))
+            bias.assign_add(tf.fill(bias.shape, 1e-5))
+            changes.append(np.linalg.norm(torso._features(tf.ones([1, 84, 84, 4])) - before))
+        self.assertAlmostEqual(changes[1] / changes[0], 3.0, delta=0.1)
 
     @parameterized.parameters(("deep", 1), ("strided_deep", 2))
     def test_zero_residual_blocks_keep_inputs(self, name, first_stride):
