@@ -104,9 +104,9 @@ def _scaled_images(images: tf.Tensor, center: bool, dtype: str) -> tf.Tensor:
 class ConvolutionalTorso(Torso):
     """Convolutions and a dense layer, each followed by the activation.
 
-    `convolutions` are channels, size and stride of each layer. The layers multiply their weights by
-    `weight_scale`, and the initial weights are divided by it: features are the same, but an update
-    changes them by this factor more (equalised learning rate, Karras et al. 2018, section 4.1).
+    `convolutions` are channels, size and stride of each layer. They multiply their outputs by
+    `weight_scale`, and initial weights are divided by it. The initial features stay the same, but
+    an update changes them more (equalised learning rate, Karras et al. 2018, section 4.1).
     """
 
     def __init__(
@@ -225,12 +225,15 @@ class MLP(tf.Module):
 
 _DQN = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 _REACTOR = ((16, 8, 4), (32, 4, 2), (32, 3, 1))
-_shallow = functools.partial(ConvolutionalTorso, convolutions=((16, 8, 4), (32, 4, 2)), units=256)
+_SHALLOW = ((16, 8, 4), (32, 4, 2))
 TORSOS: dict[str, Callable[[int, bool, str], Torso]] = {
-    "shallow": _shallow,  # IMPALA, figure 3, left.
+    # IMPALA, figure 3, left.
+    "shallow": functools.partial(ConvolutionalTorso, convolutions=_SHALLOW, units=256),
     # With the scale of 3, the initial weights of all layers have equal deviations. RMSProp and Adam
     # change all weights equally, so the convolutions of `shallow` learn slowly.
-    "shallow_equalised": functools.partial(_shallow, weight_scale=3.0),
+    "shallow_equalised": functools.partial(
+        ConvolutionalTorso, convolutions=_SHALLOW, units=256, weight_scale=3.0
+    ),
     "deep": DeepTorso,
     # A quarter of the computation. MuZero's representation network also starts with a stride of 2
     # (Schrittwieser et al. 2020, "Network Architecture").
