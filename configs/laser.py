@@ -51,9 +51,10 @@ _ATARI: environments.Part = {
     },
 }
 # `make train`, minutes on two cores. Fewer updates per frame than on other games leave time for
-# more frames: see docs/results/laser.md.
+# more frames, and more environments against plateaus: see docs/results/laser.md.
 _PONG: environments.Part = {
     "agent": {"torso": "shallow_equalised", "entropy_cost": 5e-3},
+    "environment": {"num_envs": 16},
     "replay": {"replay_fraction": 0.5},
     "learner": {"learning_rate": 4e-4},
     "run": {"env_frames": 3_000_000},
